@@ -1,0 +1,17 @@
+/* JSON by jansson, with errors in one line. Duplicate names in an object are refused. */
+#ifndef TRI_BASE_JSON_H
+#define TRI_BASE_JSON_H
+
+#include <jansson.h>
+
+#include "base/status.h"
+
+/* Parse a file of at most 64 MiB / a buffer. `what` names the source in errors. The caller
+ * json_decref()s the result. */
+enum tri_status tri_json_load(const char *path, json_t **out);
+enum tri_status tri_json_parse(const char *what, const char *text, size_t bytes, json_t **out);
+
+/* Write indented JSON with a final newline, atomically. */
+enum tri_status tri_json_save(const char *path, const json_t *value);
+
+#endif

@@ -1,0 +1,60 @@
+/* The safetensors format.
+ *
+ *   u64 little-endian    n, bytes of the header, at most 100 MB and never past the end of the file
+ *   n bytes              a JSON object in UTF-8, may be padded with spaces at its end:
+ *                        {"NAME": {"dtype": "F32", "shape": [d0, ...], "data_offsets": [b, e]}, ...,
+ *                         "__metadata__": {"key": "text"}}
+ *   the rest             data; offsets count from here, e - b equals the bytes of dtype and shape,
+ *                        ranges do not overlap and leave no gap, and the last ends the file
+ *
+ * A folder may hold one file, model.safetensors, or shards named by model.safetensors.index.json.
+ */
+#ifndef TRI_CKPT_SAFETENSORS_H
+#define TRI_CKPT_SAFETENSORS_H
+
+#include "base/file.h"
+#include "tensor/view.h"
+
+struct tri_st_tensor {
+    const char *name;
+    enum tri_dtype dtype;
+    int num_dims;
+    int64_t dim[8];
+    const void *data; /* inside the mapped file; alignment is not promised beyond the dtype's */
+    size_t bytes;
+};
+
+/* One file or a sharded folder, mapped; tensors are sorted by name. */
+struct tri_st;
+
+/* `path` is a .safetensors file, or a folder that holds model.safetensors or an index. */
+enum tri_status tri_st_open(const char *path, struct tri_st **out);
+void tri_st_close(struct tri_st *st);
+int64_t tri_st_count(const struct tri_st *st);
+const struct tri_st_tensor *tri_st_at(const struct tri_st *st, int64_t i);
+/* NULL if there is none. */
+const struct tri_st_tensor *tri_st_find(const struct tri_st *st, const char *name);
+
+/* Validate a header (without the 8 length bytes) against `data_bytes` of data. For the fuzzer too.
+ * On success *out is an array of *count tensors sorted by name, freed by tri_st_free_header; their
+ * data pointers are offsets from NULL. */
+enum tri_status tri_st_parse_header(const char *what, const char *text, size_t bytes,
+                                    size_t data_bytes, struct tri_st_tensor **out, int64_t *count);
+void tri_st_free_header(struct tri_st_tensor *tensors, int64_t count);
+
+/* Writing: declare all tensors first (the order is kept), then append each one's data in that order,
+ * in as many pieces as you like. Committed files carry metadata {"format": "pt"}. */
+struct tri_st_writer;
+struct tri_st_decl {
+    const char *name;
+    enum tri_dtype dtype;
+    int num_dims;
+    int64_t dim[8];
+};
+enum tri_status tri_st_writer_open(const char *path, const struct tri_st_decl *decl, int64_t count,
+                                   struct tri_st_writer **out);
+enum tri_status tri_st_writer_append(struct tri_st_writer *writer, const void *data, size_t bytes);
+enum tri_status tri_st_writer_commit(struct tri_st_writer *writer); /* all bytes must be there */
+void tri_st_writer_abandon(struct tri_st_writer *writer);
+
+#endif

@@ -1,0 +1,142 @@
+/* What a model is, as data: one block description serves every family.
+ *
+ * config.json becomes this struct (family.c). A new family is one entry in the table there: the
+ * names of its tensors, and where its choices differ from the usual. */
+#ifndef TRI_MODEL_ARCH_H
+#define TRI_MODEL_ARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend/backend.h"
+#include "base/status.h"
+
+enum tri_rope_type { TRI_ROPE_DEFAULT, TRI_ROPE_LINEAR, TRI_ROPE_DYNAMIC, TRI_ROPE_YARN,
+                     TRI_ROPE_LLAMA3 };
+
+/* Rotary position embedding. Fields that a type does not use are 0. */
+struct tri_rope {
+    enum tri_rope_type type;
+    double theta;
+    int64_t rotary_dim; /* R: elements of each head that turn (partial rotary); even */
+    double factor;
+    int64_t original_max_positions; /* yarn, llama3, dynamic */
+    double low_freq_factor, high_freq_factor;              /* llama3 */
+    double beta_fast, beta_slow, attention_factor, mscale, mscale_all_dim; /* yarn; 0: not given */
+    bool truncate;                                         /* yarn */
+};
+
+struct tri_arch {
+    char family[32];      /* model_type: "llama", "qwen3", ... */
+    char class_name[64];  /* architectures[0], for the exported config.json */
+    int64_t vocab;        /* V */
+    int64_t hidden;       /* E */
+    int64_t num_layers;   /* L */
+    int64_t num_heads;    /* Hq */
+    int64_t num_kv_heads; /* Hk, divides Hq */
+    int64_t head_dim;     /* D */
+    int64_t mlp_width;    /* F */
+    int64_t max_positions;
+    struct tri_norm norm;
+    struct tri_rope rope;
+    enum tri_activation activation;
+    bool gated_mlp;
+    bool parallel_residual; /* y = x + attn(norm1 x) + mlp(norm2 x) */
+    bool qk_norm;           /* RMSNorm over D on each query and key head, before RoPE */
+    bool qkv_bias, out_bias, mlp_bias, norm_bias;
+    bool tied_embeddings;
+    double init_range;      /* standard deviation of random weights */
+    int64_t *window;        /* (L) sliding window of each layer, 0: full attention */
+    char dtype[16];         /* "float32", "bfloat16", ...: as in config.json; empty if absent */
+    int64_t bos, eos, pad;  /* -1: absent */
+};
+
+/* What a parameter is within its layer. Layer parameters come first. */
+enum tri_role {
+    TRI_NORM1_W,
+    TRI_NORM1_B,
+    TRI_QKV_W, /* ((Hq + 2 Hk) * D, E): rows of q, then k, then v */
+    TRI_QKV_B,
+    TRI_Q_NORM, /* (D) */
+    TRI_K_NORM,
+    TRI_ATTN_OUT_W, /* (E, Hq * D) */
+    TRI_ATTN_OUT_B,
+    TRI_NORM2_W,
+    TRI_NORM2_B,
+    TRI_MLP_IN_W, /* (2F, E): rows of gate, then up; (F, E) without a gate */
+    TRI_MLP_IN_B,
+    TRI_MLP_OUT_W, /* (E, F) */
+    TRI_MLP_OUT_B,
+    TRI_NUM_LAYER_ROLES,
+    TRI_EMBED = TRI_NUM_LAYER_ROLES, /* (V, E) */
+    TRI_FINAL_NORM_W,
+    TRI_FINAL_NORM_B,
+    TRI_HEAD_W, /* (V, E); the embedding itself when tied */
+    TRI_NUM_ROLES,
+};
+
+struct tri_param {
+    enum tri_role role;
+    int64_t layer;   /* -1 for parameters outside the layers */
+    int num_dims;    /* 1 or 2 */
+    int64_t dim[2];
+    int64_t offset;  /* first element in the flat parameter buffer; a multiple of 64 */
+    bool decay;      /* weight decay applies: two or more dimensions */
+};
+
+/* Where the rows of a Hugging Face tensor lie in ours: for each b in [0, blocks),
+ * its rows [src_row + b*src_step, + rows) are our rows [dst_row + b*dst_step, + rows) of `param`.
+ * A 1-D tensor counts its elements as rows. */
+struct tri_hf_part {
+    int param;
+    int64_t src_row, src_step, dst_row, dst_step, rows, blocks;
+};
+
+struct tri_hf_tensor {
+    char name[112];
+    int num_dims;
+    int64_t dim[2];
+    int num_parts;
+    struct tri_hf_part part[3];
+};
+
+struct tri_model {
+    struct tri_arch arch;
+    struct tri_param *params; /* ordered by place: embedding, layers, final norm, head */
+    int num_params;
+    int64_t num_elements; /* of the flat buffer, padding included */
+    int64_t num_weights;  /* real parameters, for people */
+    int (*layer_param)[TRI_NUM_LAYER_ROLES]; /* (L) index into params, or -1 */
+    int outer_param[TRI_NUM_ROLES];          /* by role >= TRI_EMBED; -1 if absent or tied */
+    struct tri_hf_tensor *hf;                /* every tensor of a Hugging Face checkpoint */
+    int num_hf;
+};
+
+/* Read a model's config.json (`path` is the file). Both spellings of today's hub are understood.
+ * What cannot be honoured is TRI_UNSUPPORTED and named. `overrides` is NULL or a JSON object whose
+ * members replace those of the file first (recipe: model.hf_config_kwargs, model.rope). */
+struct json_t;
+enum tri_status tri_model_open(const char *path, const struct json_t *overrides,
+                               struct tri_model **out);
+void tri_model_close(struct tri_model *model);
+
+/* R/2 rotation frequencies for sequences of `length` tokens (only `dynamic` looks at it) and the
+ * factor that yarn puts on cos and sin. `inv_freq` has room for rotary_dim/2 doubles. */
+void tri_rope_frequencies(const struct tri_rope *rope, int64_t max_positions, int64_t length,
+                          double *inv_freq, double *scale);
+
+/* View of a parameter inside a flat buffer of `dtype` laid out like the parameters. */
+struct tri_view tri_param_view(const struct tri_model *model, int param, void *flat,
+                               enum tri_dtype dtype);
+
+/* Views of a layer's parameter, or of one outside the layers; absent parameters give no tensor.
+ * TRI_HEAD_W of a tied model gives the embedding. */
+struct tri_view tri_layer_view(const struct tri_model *model, int64_t layer, enum tri_role role,
+                               void *flat, enum tri_dtype dtype);
+struct tri_view tri_outer_view(const struct tri_model *model, enum tri_role role, void *flat,
+                               enum tri_dtype dtype);
+
+/* Multiply-adds times two of the linear layers for one token, forward (lm head included). */
+double tri_model_linear_flops(const struct tri_model *model);
+
+#endif

@@ -1,0 +1,54 @@
+/* A recipe: the YAML file and the command line, joined, checked and explained.
+ *
+ * Each component owns its table of options; this file only joins them under their section names.
+ * Every value remembers where it came from: default, recipe (file:line), command line, or model. */
+#ifndef TRI_RECIPE_RECIPE_H
+#define TRI_RECIPE_RECIPE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/status.h"
+#include "ckpt/options.h"
+#include "data/options.h"
+#include "model/options.h"
+#include "optim/options.h"
+#include "pass/options.h"
+#include "train/options.h"
+
+struct tri_recipe {
+    struct tri_train_options train;
+    struct tri_model_options model;
+    struct tri_data_options data;
+    struct tri_optim_options optimizer;
+    struct tri_schedule_options scheduler;
+    struct tri_pass_options pass;
+    struct tri_ckpt_options checkpoint;
+    char *path; /* of the recipe file */
+    void *origins; /* private */
+};
+
+/* Read `path` and then the overrides ("--optimizer.learning_rate", "1e-5", or "--a.b=c", in order).
+ * Unknown and duplicate keys are errors with file, line and the nearest known name. */
+enum tri_status tri_recipe_open(const char *path, int num_overrides, char *const *overrides,
+                                struct tri_recipe **out);
+/* The same from text, for tests and the fuzzer. */
+enum tri_status tri_recipe_parse(const char *what, const char *text, size_t bytes,
+                                 int num_overrides, char *const *overrides,
+                                 struct tri_recipe **out);
+void tri_recipe_close(struct tri_recipe *recipe);
+
+/* Say that the model or the machine decided a value (shown in the dump). `key` is the full name. */
+enum tri_status tri_recipe_note(struct tri_recipe *recipe, const char *key, const char *value,
+                                const char *origin);
+
+/* Every key, its effective value and its origin, as YAML with comments. */
+enum tri_status tri_recipe_dump(const struct tri_recipe *recipe, FILE *to);
+
+/* Hash of every value that the numbers depend on; equal recipes give equal hashes. */
+uint64_t tri_recipe_hash(const struct tri_recipe *recipe);
+
+/* The reference of all keys: name, type, default, range, what it does. */
+void tri_recipe_help(FILE *to);
+
+#endif
