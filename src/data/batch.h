@@ -14,23 +14,25 @@
 enum { TRI_IGNORE_LABEL = -100 };
 
 struct tri_batch {
-    int64_t num_tokens;      /* S */
-    int32_t *ids;            /* (S) */
-    int32_t *labels;         /* (S) already shifted: labels[t] is what token t predicts, or -100 */
-    int64_t *positions;      /* (S) restart at each document */
-    int64_t *doc_begin;      /* (num_docs + 1) ascending, doc_begin[num_docs] == S */
+    int64_t num_tokens; /* S */
+    int32_t *ids;       /* (S) */
+    int32_t *labels;    /* (S) already shifted: labels[t] is what token t predicts, or -100 */
+    int64_t *positions; /* (S) restart at each document */
+    int64_t *doc_begin; /* (num_docs + 1) ascending, doc_begin[num_docs] == S */
     int64_t num_docs;
-    int64_t num_trained;     /* labels >= 0 */
-    uint64_t identity;       /* which samples these are: equal on two ranks means duplicated data */
+    int64_t num_trained; /* labels >= 0 */
+    uint64_t identity;   /* which samples these are: equal on two ranks means duplicated data */
+    int64_t max_tokens;  /* room in the arrays (doc_begin has one more); 0: memory of the caller */
 };
 
-/* Host memory for `max_tokens` tokens; a batch is filled again and again. */
+/* Host memory for `max_tokens` tokens; a batch is filled again and again. The batch is empty. */
 enum tri_status tri_batch_open(int64_t max_tokens, struct tri_batch *out);
 void tri_batch_close(struct tri_batch *batch);
 
 /* From ids, unshifted labels and positions already in place for num_tokens tokens, derive
  * doc_begin (a document begins where position[t] != position[t-1] + 1), the shift (the last token
- * of a document predicts nothing) and num_trained. Labels are shifted in place. */
+ * of a document predicts nothing) and num_trained. Labels are shifted in place. Ids and labels are
+ * not compared with a vocabulary here: readers do that, where they can name the line. */
 enum tri_status tri_batch_finish(struct tri_batch *batch);
 
 /* The same for labels that are shifted already: they are checked only in that the last token of a
