@@ -8,7 +8,8 @@
 
 #include "base/status.h"
 
-/* A file mapped for reading. Empty files give data == NULL, bytes == 0. */
+/* A file mapped for reading. Empty files give data == NULL, bytes == 0. The file must not shrink
+ * while it is mapped: what is gone raises SIGBUS when touched. */
 struct tri_map {
     const unsigned char *data;
     size_t bytes;
@@ -25,6 +26,10 @@ enum tri_status tri_file_read(const char *path, size_t limit, char **text, size_
 struct tri_writer;
 enum tri_status tri_writer_open(const char *path, struct tri_writer **out);
 enum tri_status tri_writer_write(struct tri_writer *writer, const void *data, size_t bytes);
+
+/* Put everything written so far on the disk, so that only the rename is left for commit: callers
+ * that write several files learn of a full disk before any of them appears. */
+enum tri_status tri_writer_sync(struct tri_writer *writer);
 enum tri_status tri_writer_commit(struct tri_writer *writer); /* closes in every case */
 void tri_writer_abandon(struct tri_writer *writer);           /* NULL is allowed */
 
