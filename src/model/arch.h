@@ -6,6 +6,7 @@
 #define TRI_MODEL_ARCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "backend/backend.h"
@@ -19,8 +20,8 @@ struct tri_rope {
     enum tri_rope_type type;
     double theta;
     int64_t rotary_dim; /* R: elements of each head that turn (partial rotary); even */
-    double factor;
-    int64_t original_max_positions; /* yarn, llama3, dynamic */
+    double factor;                  /* linear, dynamic, yarn, llama3 */
+    int64_t original_max_positions; /* yarn, llama3 */
     double low_freq_factor, high_freq_factor;              /* llama3 */
     double beta_fast, beta_slow, attention_factor, mscale, mscale_all_dim; /* yarn; 0: not given */
     bool truncate;                                         /* yarn */
@@ -113,15 +114,30 @@ struct tri_model {
 };
 
 /* Read a model's config.json (`path` is the file). Both spellings of today's hub are understood.
- * What cannot be honoured is TRI_UNSUPPORTED and named. `overrides` is NULL or a JSON object whose
- * members replace those of the file first (recipe: model.hf_config_kwargs, model.rope). */
+ * What cannot be honoured is TRI_UNSUPPORTED and named. `overrides` is NULL or a JSON object that
+ * tri_config_merge lays over the file first (recipe: model.hf_config_kwargs, model.rope). */
 struct json_t;
 enum tri_status tri_model_open(const char *path, const struct json_t *overrides,
                                struct tri_model **out);
+
+/* The same from the text of a config.json; `what` names it in errors. The text need not end in a
+ * zero byte and may be hostile: little memory is used whatever it says. */
+enum tri_status tri_model_parse(const char *what, const char *text, size_t bytes,
+                                const struct json_t *overrides, struct tri_model **out);
+
+/* A config.json (as an object) with members replaced by those of `overrides`, whole ones: members
+ * of an object are not mixed. One setting never ends up in two spellings: an override of rope_* or
+ * dtype replaces the file's other spelling too and is written in the file's. A new rotary embedding
+ * that says nothing of rope_theta or partial_rotary_factor keeps those of the file, for they belong
+ * to the weights. The caller json_decref()s *out. */
+enum tri_status tri_config_merge(const struct json_t *config, const struct json_t *overrides,
+                                 struct json_t **out);
+
 void tri_model_close(struct tri_model *model);
 
-/* R/2 rotation frequencies for sequences of `length` tokens (only `dynamic` looks at it) and the
- * factor that yarn puts on cos and sin. `inv_freq` has room for rotary_dim/2 doubles. */
+/* R/2 rotation frequencies for sequences of `length` tokens (only `dynamic` looks at it and at
+ * `max_positions`) and the factor that yarn puts on cos and sin (1 for the others). `inv_freq` has
+ * room for rotary_dim/2 doubles. */
 void tri_rope_frequencies(const struct tri_rope *rope, int64_t max_positions, int64_t length,
                           double *inv_freq, double *scale);
 
