@@ -1,41 +1,95 @@
-# What the build found, in one target. Missing required packages stop here with their Debian names.
-find_package(PkgConfig REQUIRED)
+# What the build uses, in one target, and what it found, in one printed block. Missing required
+# packages stop here with their Debian names, all of them at once.
+find_package(PkgConfig REQUIRED QUIET)
 add_library(trireme_dependencies INTERFACE)
 
-function(trireme_need name module debian)
-  pkg_check_modules(${name} IMPORTED_TARGET ${module})
-  if(NOT ${name}_FOUND)
-    message(FATAL_ERROR "${module} not found: install ${debian} (make deps does it)")
+# Remember one line of the block that trireme_print_found() prints.
+function(trireme_found what value)
+  string(LENGTH "${what}:" length)
+  math(EXPR pad "18 - ${length}")
+  if(pad LESS 1)
+    set(pad 1)
   endif()
-  target_link_libraries(trireme_dependencies INTERFACE PkgConfig::${name})
-  message(STATUS "${module} ${${name}_VERSION}: yes")
+  string(REPEAT " " ${pad} spaces)
+  set_property(GLOBAL APPEND PROPERTY TRIREME_FOUND "  ${what}:${spaces}${value}")
 endfunction()
+
+function(trireme_print_found)
+  get_property(lines GLOBAL PROPERTY TRIREME_FOUND)
+  list(JOIN lines "\n" text)
+  message("\n${text}\n")
+endfunction()
+
+function(trireme_need name module debian)
+  pkg_check_modules(${name} QUIET IMPORTED_TARGET ${module})
+  if(${name}_FOUND)
+    target_link_libraries(trireme_dependencies INTERFACE PkgConfig::${name})
+    trireme_found("${module} ${${name}_VERSION}" yes)
+  else()
+    set_property(GLOBAL APPEND PROPERTY TRIREME_MISSING ${debian})
+  endif()
+endfunction()
+
+set(kind "${CMAKE_BUILD_TYPE}")
+if(TRIREME_SANITIZE)
+  string(APPEND kind ", sanitizers ${TRIREME_SANITIZE}")
+endif()
+if(TRIREME_WERROR)
+  string(APPEND kind ", warnings are errors")
+endif()
+trireme_found("Trireme ${PROJECT_VERSION}" "${kind}")
+trireme_found("compiler" "${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}")
 
 trireme_need(JANSSON jansson libjansson-dev)
 trireme_need(YAML yaml-0.1 libyaml-dev)
 
 # OpenBLAS by path: Debian's alternatives prefer the pthread build, ours is the OpenMP one, which
-# nests inside our own OpenMP loops.
+# nests inside our own OpenMP loops. Elsewhere give -DTRIREME_OPENBLAS=file -DTRIREME_CBLAS=folder.
 find_library(TRIREME_OPENBLAS openblas
-  PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp /usr/lib/x86_64-linux-gnu/openblas-openmp
+  PATHS /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openblas-openmp
   NO_DEFAULT_PATH)
 find_path(TRIREME_CBLAS cblas.h
-  PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp /usr/include/x86_64-linux-gnu/openblas-openmp
+  PATHS /usr/include/${CMAKE_C_LIBRARY_ARCHITECTURE}/openblas-openmp
   NO_DEFAULT_PATH)
-if(NOT TRIREME_OPENBLAS OR NOT TRIREME_CBLAS)
-  message(FATAL_ERROR "OpenBLAS (OpenMP build) not found: install libopenblas-openmp-dev (make deps does it)")
+if(TRIREME_OPENBLAS AND TRIREME_CBLAS)
+  get_filename_component(folder ${TRIREME_OPENBLAS} DIRECTORY)
+  get_filename_component(folder ${folder} NAME)
+  trireme_found("OpenBLAS" "yes (${folder})")
+  target_include_directories(trireme_dependencies INTERFACE ${TRIREME_CBLAS})
+  target_link_libraries(trireme_dependencies INTERFACE ${TRIREME_OPENBLAS})
+else()
+  set_property(GLOBAL APPEND PROPERTY TRIREME_MISSING libopenblas-openmp-dev)
 endif()
-message(STATUS "OpenBLAS: ${TRIREME_OPENBLAS}")
-target_include_directories(trireme_dependencies INTERFACE ${TRIREME_CBLAS})
-target_link_libraries(trireme_dependencies INTERFACE ${TRIREME_OPENBLAS} m)
 
-find_package(Threads REQUIRED)
-target_link_libraries(trireme_dependencies INTERFACE Threads::Threads)
+get_property(missing GLOBAL PROPERTY TRIREME_MISSING)
+if(missing)
+  list(JOIN missing " " missing)
+  message(FATAL_ERROR "Packages are missing: ${missing} (make deps installs them)")
+endif()
+
+find_package(Threads REQUIRED QUIET)
+target_link_libraries(trireme_dependencies INTERFACE Threads::Threads m)
 
 if(TRIREME_OPENMP)
-  find_package(OpenMP REQUIRED COMPONENTS C)
+  find_package(OpenMP REQUIRED QUIET COMPONENTS C)
   target_link_libraries(trireme_dependencies INTERFACE OpenMP::OpenMP_C)
-  message(STATUS "OpenMP ${OpenMP_C_VERSION}: yes")
+  trireme_found("OpenMP ${OpenMP_C_VERSION}" yes)
 else()
-  message(STATUS "OpenMP: no, left out on request")
+  trireme_found("OpenMP" "no, left out on request")
+endif()
+
+# Nothing uses these two yet; the block says so, so that nobody takes a found toolkit for a backend.
+find_program(TRIREME_NVCC nvcc PATHS /usr/local/cuda/bin)
+if(TRIREME_NVCC)
+  execute_process(COMMAND ${TRIREME_NVCC} --version OUTPUT_VARIABLE text ERROR_QUIET)
+  string(REGEX MATCH "release ([0-9.]+)" text "${text}")
+  trireme_found("CUDA ${CMAKE_MATCH_1}" "found, not used yet (this version trains on the CPU)")
+else()
+  trireme_found("CUDA" "no, left out")
+endif()
+pkg_search_module(TRIREME_MPI QUIET ompi-c ompi mpich)
+if(TRIREME_MPI_FOUND)
+  trireme_found("MPI ${TRIREME_MPI_VERSION}" "found, not used yet (this version is one process)")
+else()
+  trireme_found("MPI" "no, left out")
 endif()

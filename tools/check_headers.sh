@@ -1,0 +1,29 @@
+#!/bin/bash
+# Check that every header compiles alone, as C11 and as C++17 (which is what nvcc sees).
+# A header that passed is checked again only when a header has changed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+stamp=build/check_headers.stamp
+headers=$(tools/sources.sh | grep -E '^(include|src)/.*\.h$')
+newer=$(for header in $headers tools/check_headers.sh; do
+    [ "$header" -ot $stamp ] || echo "$header"
+done)
+[ -n "$newer" ] || exit 0
+
+flags="-Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -Isrc"
+flags="$flags $(pkg-config --cflags jansson yaml-0.1) -fsyntax-only"
+export flags
+
+check() {
+    local bad=0
+    echo "#include \"$1\"" | clang -std=c11 -x c $flags - || bad=1
+    echo "#include \"$1\"" | clang++ -std=c++17 -x c++ $flags - || bad=1
+    [ $bad = 0 ] || echo "headers: $1 does not compile alone" >&2
+    return $bad
+}
+export -f check
+
+sed -E 's,^(include|src)/,,' <<<"$headers" | xargs -n 1 -P 2 bash -c 'check "$1" || exit 1' check
+mkdir -p build
+touch $stamp
