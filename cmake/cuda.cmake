@@ -1,0 +1,67 @@
+# The CUDA backend. AUTO takes it when nvcc is there; ON insists; OFF leaves it out. Without it,
+# src/backend/cuda/absent.c stands in and says so at run time.
+#
+# Kernels are compiled apart from the C sources, with their own flags; only cudart is linked, and
+# statically. cuBLASLt and cuDNN give headers here and are opened at run time.
+set(TRIREME_CUDA OFF CACHE STRING "Build the CUDA backend: AUTO, ON or OFF")
+set_property(CACHE TRIREME_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(TRIREME_CUDA_ARCHITECTURES "80;86;89;90;100;120" CACHE STRING
+  "Compute capabilities that kernels are built for; fewer build faster")
+
+set(TRIREME_HAVE_CUDA FALSE)
+if(TRIREME_CUDA)
+  include(CheckLanguage)
+  if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
+    set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+  endif()
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    # Real code for each card, and PTX of the newest so that later cards run too.
+    set(architectures ${TRIREME_CUDA_ARCHITECTURES})
+    list(POP_BACK architectures newest)
+    list(TRANSFORM architectures APPEND -real)
+    set(CMAKE_CUDA_ARCHITECTURES ${architectures} ${newest})
+    enable_language(CUDA)
+    find_package(CUDAToolkit)
+    find_path(TRIREME_CUBLASLT_INCLUDE cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    find_path(TRIREME_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    if(TARGET CUDA::cudart_static AND TRIREME_CUBLASLT_INCLUDE)
+      set(TRIREME_HAVE_CUDA TRUE)
+    endif()
+  endif()
+  if(TRIREME_CUDA STREQUAL "ON" AND NOT TRIREME_HAVE_CUDA)
+    message(FATAL_ERROR "TRIREME_CUDA is ON, but nvcc, cudart_static or cublasLt.h was not found: "
+      "install the CUDA toolkit (12.4 or later), or set -DTRIREME_CUDA=OFF")
+  endif()
+endif()
+
+if(TRIREME_HAVE_CUDA)
+  message(STATUS "CUDA ${CUDAToolkit_VERSION}: yes, for ${TRIREME_CUDA_ARCHITECTURES}")
+  list(FILTER TRIREME_SOURCES EXCLUDE REGEX "src/backend/cuda/absent\\.c$")
+  file(GLOB TRIREME_KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/kernels/*.cu)
+  add_library(trireme_kernels OBJECT ${TRIREME_KERNELS})
+  target_include_directories(trireme_kernels PRIVATE src include)
+  set_target_properties(trireme_kernels PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON)
+  # No C++ library is linked into the program, so none may be needed. Line numbers are for profilers.
+  target_compile_options(trireme_kernels PRIVATE -lineinfo -Xcompiler=-fno-exceptions,-fno-rtti,-Wall)
+  if(TRIREME_WERROR)
+    target_compile_options(trireme_kernels PRIVATE -Werror=all-warnings -Xptxas=-warn-spills)
+  endif()
+  list(APPEND TRIREME_SOURCES $<TARGET_OBJECTS:trireme_kernels>)
+
+  # attn_cudnn*.c needs cuDNN's headers; without them attn.c knows only our own kernel.
+  file(GLOB TRIREME_CUDNN_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/attn_cudnn.c)
+  if(TRIREME_CUDNN_INCLUDE AND TRIREME_CUDNN_SOURCES)
+    set_source_files_properties(src/backend/cuda/attn.c PROPERTIES COMPILE_DEFINITIONS TRI_HAVE_CUDNN)
+  else()
+    list(FILTER TRIREME_SOURCES EXCLUDE REGEX "src/backend/cuda/attn_cudnn[^/]*\\.c$")
+    message(STATUS "cuDNN: no, attention runs on our own kernel")
+  endif()
+  target_include_directories(trireme_dependencies SYSTEM INTERFACE
+    ${CUDAToolkit_INCLUDE_DIRS} ${TRIREME_CUBLASLT_INCLUDE} $<$<BOOL:${TRIREME_CUDNN_INCLUDE}>:${TRIREME_CUDNN_INCLUDE}>)
+  target_link_libraries(trireme_dependencies INTERFACE CUDA::cudart_static ${CMAKE_DL_LIBS})
+else()
+  message(STATUS "CUDA: no, left out")
+  list(FILTER TRIREME_SOURCES EXCLUDE REGEX "src/backend/cuda/(.*/)?[^/]*\\.c$")
+  list(APPEND TRIREME_SOURCES ${CMAKE_SOURCE_DIR}/src/backend/cuda/absent.c)
+endif()
