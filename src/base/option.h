@@ -52,6 +52,9 @@ struct tri_option_table {
     size_t count;
 };
 
+/* Set one member to its default. */
+enum tri_status tri_option_reset(const struct tri_option *option, void *values);
+
 /* Set every member of `values` to its default. `values` holds nothing to free before. */
 enum tri_status tri_option_defaults(const struct tri_option_table *table, void *values);
 

@@ -23,6 +23,12 @@ void tri_text_free(struct tri_text *text);
 /* The string so far, never NULL. */
 const char *tri_text_data(const struct tri_text *text);
 
+/* Append valid UTF-8 in double quotes, escaped so that JSON and YAML both read it back. */
+void tri_text_add_quoted(struct tri_text *text, const char *value);
+
+/* The same as YAML, without quotes where it can do without. */
+void tri_text_add_yaml(struct tri_text *text, const char *value);
+
 /* Read a number as people write it: 250_000, 5e8, 2^20, 128k (thousands), 128ki (1024s), 10%.
  * Suffixes k, m, b or g, t and ki, mi, gi, ti, in either case. The whole text must be a number.
  * An integer must have no fraction and fit; a number must be finite. */

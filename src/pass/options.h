@@ -19,6 +19,7 @@ struct tri_pass_options {
     char *cpu_kernels;             /* auto, reference, generic, avx2, avx512 */
     int64_t threads;               /* 0: all cores */
     int activation_checkpointing;  /* enum tri_remat; full */
+    bool fpdt_enabled;             /* fpdt.enabled: what the recipe says; chunk_size decides */
     int64_t chunk_size;            /* fpdt.chunk_size: tokens of a chunk, 0: the whole sequence */
     bool tiled_mlp_compute;        /* true */
     int64_t tiled_mlp_num_shards;  /* 0: ceil(T / E) */
