@@ -60,14 +60,27 @@ static int digits_needed(const json_t *value)
     return SHORT_DIGITS;
 }
 
+enum tri_status tri_json_text(const json_t *value, char **text, size_t *bytes)
+{
+    char *dump = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(digits_needed(value)));
+    if (dump == NULL)
+        return tri_fail(TRI_NOMEM, "no memory to write JSON");
+    *bytes = strlen(dump) + 1;
+    dump[*bytes - 1] = '\n';
+    *text = dump;
+    return TRI_OK;
+}
+
 enum tri_status tri_json_save(const char *path, const json_t *value)
 {
-    char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(digits_needed(value)));
-    if (text == NULL)
-        return tri_fail(TRI_NOMEM, "no memory to write %s as JSON", path);
-    size_t bytes = strlen(text);
-    text[bytes] = '\n'; /* takes the place of the NUL: the length is known */
-    enum tri_status st = tri_file_write(path, text, bytes + 1);
+    char *text = NULL;
+    size_t bytes = 0;
+    enum tri_status st = tri_json_text(value, &text, &bytes);
+    if (st != TRI_OK) {
+        tri_error_prefix("%s", path);
+        return st;
+    }
+    st = tri_file_write(path, text, bytes);
     free(text);
     return st;
 }

@@ -1,7 +1,8 @@
 /* Hugging Face folders in and out.
  *
  * Rows travel through callbacks, so that their destination may be host memory, a device, or the
- * shard of a rank. `data` is float32, `rows` rows of the parameter's width (1 for 1-D parameters). */
+ * shard of a rank. `data` is float32, `rows` rows of the parameter's width (1 for 1-D parameters).
+ */
 #ifndef TRI_CKPT_HF_H
 #define TRI_CKPT_HF_H
 
@@ -13,12 +14,15 @@ typedef enum tri_status tri_rows_sink(void *ctx, int param, int64_t row, int64_t
 typedef enum tri_status tri_rows_source(void *ctx, int param, int64_t row, int64_t rows,
                                         float *data);
 
-/* Find a model: a folder with config.json, or a hub id in the local cache
- * ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub). The caller frees *folder. */
+/* Find a model: a folder with config.json, or a hub id in the local cache, which is the first of
+ * $HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub whose
+ * variable is set, as in Python's huggingface_hub. Nothing is downloaded. The caller frees
+ * *folder. */
 enum tri_status tri_hf_find(const char *name_or_path, char **folder);
 
-/* Read every weight. Missing, surplus or misshapen tensors are errors that name them (a tied
- * lm_head.weight and non-parameter buffers such as rotary inv_freq are tolerated). */
+/* Read every weight (F32, F16, BF16, F64). Missing, surplus or misshapen tensors are errors that
+ * name them, found before the first row is handed over. Tolerated: the head of a tied model, if it
+ * equals the embedding, and buffers that are no parameters, such as rotary inv_freq. */
 enum tri_status tri_hf_load(const struct tri_model *model, const char *folder, tri_rows_sink *sink,
                             void *ctx);
 
@@ -31,14 +35,17 @@ enum tri_status tri_hf_scatter(const struct tri_model *model, int hf, const floa
 
 struct tri_hf_export {
     const char *source_folder; /* config.json, tokenizer and generation files come from here */
-    const struct json_t *config_overrides; /* members that the recipe replaced; or NULL */
-    enum tri_dtype dtype;      /* of the written weights */
-    double max_shard_bytes;
+    const struct json_t *config_overrides; /* what the recipe laid over config.json; or NULL */
+    enum tri_dtype dtype;                  /* of the written weights: TRI_F32, TRI_BF16, TRI_F16 */
+    double max_shard_bytes;                /* a larger tensor gets a file of its own; 0: one file */
 };
 
 /* Write a folder that Transformers loads unchanged: config.json, model.safetensors (or shards and
- * an index), generation_config.json, tokenizer files. `folder` exists. Nonfinite weights are
- * TRI_NONFINITE and nothing is written. */
+ * an index), generation_config.json, tokenizer files. `folder` exists; it may be the source.
+ *
+ * Every file is complete on the disk before the first gets its name, so that a failure leaves the
+ * folder as it was: a weight that is not finite, or not in `dtype`, is TRI_NONFINITE. Weight files
+ * of an earlier save that are not part of this one are removed at the end. */
 enum tri_status tri_hf_save(const struct tri_model *model, const char *folder,
                             const struct tri_hf_export *how, tri_rows_source *source, void *ctx);
 
