@@ -5,7 +5,8 @@
 /* Seconds on a clock that never jumps, from an arbitrary origin. */
 double tri_clock(void);
 
-/* Write a duration such as "1d14h", "3h07m", "42s" into `text` (at least 16 bytes). Returns text. */
+/* Write a duration such as "1d14h", "3h07m", "42s" into `text` (at least 24 bytes). Returns text.
+ */
 char *tri_duration_text(double seconds, char *text);
 
 #endif

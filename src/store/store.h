@@ -18,10 +18,12 @@ enum tri_tier { TRI_TIER_DEVICE };
 
 struct tri_store;
 
-/* A store takes its slots from `exec.arena`: open it, add slots, use it, close it in the order of a
- * stack (closing gives back all slots). */
+/* A store takes its slots from `exec.arena` and lives as long as the run. */
 enum tri_status tri_store_open(struct tri_exec exec, struct tri_store **out);
 void tri_store_close(struct tri_store *store);
+
+/* Forget all slots; their memory goes back with the arena mark that the caller took before. */
+void tri_store_clear(struct tri_store *store);
 
 /* Reserve a slot of (rows, cols); `name` is a literal. */
 enum tri_status tri_store_add(struct tri_store *store, const char *name, enum tri_tier home,

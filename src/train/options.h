@@ -8,19 +8,19 @@
 #include "base/option.h"
 
 struct tri_train_options {
-    char *type;                    /* causal, sft: accepted; dpo is refused */
-    double epochs;                 /* 1 */
-    int64_t train_iters;           /* optimizer steps; 0: by epochs */
-    int64_t exit_iteration;        /* stop (and save) after this step without changing the schedule; 0 */
-    int64_t micro_batch_size;      /* sequences of one micro-batch; 1 */
+    char *type;               /* causal, sft: accepted; dpo is refused */
+    double epochs;            /* 1 */
+    int64_t train_iters;      /* optimizer steps; 0: by epochs */
+    int64_t exit_iteration;   /* stop (and save) after this step without changing the schedule; 0 */
+    int64_t micro_batch_size; /* sequences of one micro-batch; 1 */
     int64_t gradient_accumulation_steps; /* 1 */
-    double gradient_clipping;      /* 1.0; 0: off */
-    int64_t seed;                  /* 42 */
-    int64_t eval_interval;         /* steps; 0: never */
-    bool overfit_first_batch;      /* train on the first step's data again and again */
-    int64_t log_interval;          /* steps between printed lines; 1. metrics.jsonl has all */
-    int64_t sequence_parallel_size;/* 1 */
-    char *log_level;               /* error, warn, info, debug */
+    double gradient_clipping;            /* 1.0; 0: off */
+    int64_t seed;                        /* 42 */
+    int64_t eval_interval;               /* steps; 0: never */
+    bool overfit_first_batch;            /* train on the first step's data again and again */
+    int64_t log_interval;                /* steps between printed lines; 1. metrics.jsonl has all */
+    int64_t sequence_parallel_size;      /* 1 */
+    char *log_level;                     /* error, warn, info, debug */
 };
 
 extern const struct tri_option_table tri_train_option_table;

@@ -1,0 +1,42 @@
+#include "model/net.h"
+
+#include "base/arena.h"
+
+struct tri_view tri_net_weight(const struct tri_net *net, int64_t layer, enum tri_role role)
+{
+    if (role >= TRI_NUM_LAYER_ROLES)
+        return tri_outer_view(net->model, role, net->weights, net->act);
+    return tri_layer_view(net->model, layer, role, net->weights, net->act);
+}
+
+struct tri_view tri_net_grad(const struct tri_net *net, int64_t layer, enum tri_role role)
+{
+    if (role >= TRI_NUM_LAYER_ROLES)
+        return tri_outer_view(net->model, role, net->grads, net->stat);
+    return tri_layer_view(net->model, layer, role, net->grads, net->stat);
+}
+
+enum tri_status tri_net_scratch(const struct tri_net *net, const char *name, enum tri_dtype dtype,
+                                int64_t rows, int64_t cols, struct tri_view *out)
+{
+    struct tri_view view = tri_view2(NULL, dtype, rows, cols);
+    TRI_TRY(tri_arena_alloc(net->exec.arena, name, tri_view_bytes(view), &view.data));
+    *out = view;
+    return TRI_OK;
+}
+
+struct tri_chunk tri_tile(int64_t rows, int64_t tiles, int64_t i)
+{
+    int64_t size = rows / tiles;
+    int64_t longer = rows % tiles;
+    return (struct tri_chunk){.begin = i * size + (i < longer ? i : longer),
+                              .count = size + (i < longer ? 1 : 0)};
+}
+
+int64_t tri_net_mlp_tiles(const struct tri_net *net, int64_t n)
+{
+    int64_t total = net->batch->num_tokens;
+    if (total == 0 || net->mlp_tiles <= 1)
+        return 1;
+    return (net->mlp_tiles * n + total - 1) / total;
+}

@@ -1,0 +1,116 @@
+/* What every layer call needs and no layer call changes: the model, its weights, where to compute.
+ *
+ * Letters: S tokens of the sequence, n tokens of a chunk, E hidden, Hq/Hk query and key heads,
+ * D head size, F MLP width. A chunk's rows are tokens [begin, begin + n) of the sequence. */
+#ifndef TRI_MODEL_NET_H
+#define TRI_MODEL_NET_H
+
+#include "attn/attention.h"
+#include "model/arch.h"
+
+struct tri_net {
+    struct tri_exec exec;
+    const struct tri_model *model;
+    const struct tri_batch *batch;
+    struct tri_store *store;
+    enum tri_dtype act;   /* activations and weights */
+    enum tri_dtype stat;  /* statistics and gradients of parameters: float32, or float64 with it */
+    void *weights;        /* flat, act */
+    void *grads;          /* flat, stat; NULL when only going forward */
+    struct tri_view rope; /* (S, R) cos and sin of this batch's positions, stat */
+    int kv_slot;          /* (S, 2*Hk*D) act: keys and values of the layer at work */
+    int64_t mlp_tiles;    /* of the whole sequence; a chunk takes its share */
+    int64_t loss_rows;    /* most rows of logits at once */
+    bool deterministic;
+};
+
+/* Views of a layer's parameter and of its gradient; no tensor when the family has none. */
+struct tri_view tri_net_weight(const struct tri_net *net, int64_t layer, enum tri_role role);
+struct tri_view tri_net_grad(const struct tri_net *net, int64_t layer, enum tri_role role);
+
+/* Scratch from the arena: (rows, cols) of `dtype`. */
+enum tri_status tri_net_scratch(const struct tri_net *net, const char *name, enum tri_dtype dtype,
+                                int64_t rows, int64_t cols, struct tri_view *out);
+
+/* The part of tile `i` out of `tiles` when `rows` rows are cut into tiles whose sizes differ by at
+ * most one (the longer ones first). */
+struct tri_chunk tri_tile(int64_t rows, int64_t tiles, int64_t i);
+
+/* How many of `mlp_tiles` fall to a chunk of n of S tokens: at least one. */
+int64_t tri_net_mlp_tiles(const struct tri_net *net, int64_t n);
+
+/* ---- attention half of a block (attention.c) ---------------------------------------------------
+ */
+
+/* What a chunk's attention leaves behind for its backward; each view may be absent while it is not
+ * kept. q is after QK-norm and RoPE; q_raw is before, and only a model with QK-norm needs it. */
+struct tri_attn_kept {
+    struct tri_view q;     /* (n, Hq*D) act */
+    struct tri_view q_raw; /* (n, Hq*D) act */
+    struct tri_view o;     /* (n, Hq*D) act */
+    struct tri_view lse;   /* (n, Hq) stat */
+};
+
+/* h(n,E) = norm1(x). */
+enum tri_status tri_attn_norm(const struct tri_net *net, int64_t layer, struct tri_view h,
+                              struct tri_view x);
+
+/* The chunk's keys and values from h(n,E) into the store slot; k_raw(n, Hk*D) receives the keys
+ * before QK-norm and may be absent. */
+enum tri_status tri_attn_project_kv(const struct tri_net *net, int64_t layer,
+                                    struct tri_chunk chunk, struct tri_view h,
+                                    struct tri_view k_raw);
+
+/* Fills kept.q (and q_raw) from h, then kept.o and kept.lse by attention. All but q_raw present. */
+enum tri_status tri_attn_queries(const struct tri_net *net, int64_t layer, struct tri_chunk chunk,
+                                 const struct tri_attn_kept *kept, struct tri_view h);
+enum tri_status tri_attn_attend(const struct tri_net *net, int64_t layer, struct tri_chunk chunk,
+                                const struct tri_attn_kept *kept);
+
+/* mid(n,E) = x + o Wo^T + bo. mid may be x. */
+enum tri_status tri_attn_output(const struct tri_net *net, int64_t layer, struct tri_view mid,
+                                struct tri_view x, struct tri_view o);
+
+/* dh(n,E) = gradient of norm1's output, from dmid(n,E); parameter gradients +=.
+ * dkv(S, 2*Hk*D) stat carries what later chunks contributed; this chunk's rows are consumed.
+ * k_raw(n, Hk*D) is absent without QK-norm. */
+enum tri_status tri_attn_backward(const struct tri_net *net, int64_t layer, struct tri_chunk chunk,
+                                  struct tri_view dh, struct tri_view dkv, struct tri_view dmid,
+                                  struct tri_view h, struct tri_view k_raw,
+                                  const struct tri_attn_kept *kept);
+
+/* dx += gradient through norm1, from dh. */
+enum tri_status tri_attn_norm_backward(const struct tri_net *net, int64_t layer, struct tri_view dx,
+                                       struct tri_view dh, struct tri_view x);
+
+/* ---- MLP half of a block (mlp.c)
+ * ----------------------------------------------------------------- */
+
+/* y += mlp(norm2(x)), tile by tile; y may be x. `kept` (n, 2F or F) receives the first product, or
+ * is absent. */
+enum tri_status tri_mlp_forward(const struct tri_net *net, int64_t layer, struct tri_view y,
+                                struct tri_view x, struct tri_view kept);
+
+/* dy(n,E) += gradient through the MLP and norm2: on entry dy is the gradient of y, on return that
+ * of the sum y = (residual) + mlp(norm2(x)) with respect to residual and x taken together. */
+enum tri_status tri_mlp_backward(const struct tri_net *net, int64_t layer, struct tri_view dy,
+                                 struct tri_view x, struct tri_view kept);
+
+/* ---- ends of the model (loss.c, embed.c)
+ * ---------------------------------------------------------- */
+
+/* x(n,E) = embedding of ids (n int32 in backend memory). */
+enum tri_status tri_embed(const struct tri_net *net, struct tri_view x, const int32_t *ids);
+enum tri_status tri_embed_backward(const struct tri_net *net, struct tri_view dx,
+                                   const int32_t *ids);
+
+/* Final norm, logits and cross entropy in tiles of rows; the full (n,V) logits never exist.
+ * *loss_sum (backend memory) += sum over trained rows. With dx present, dx(n,E) = gradient of
+ * scale * loss_sum, and parameter gradients += . labels: n int32 in backend memory. */
+enum tri_status tri_loss(const struct tri_net *net, double scale, double *loss_sum,
+                         struct tri_view dx, struct tri_view x, const int32_t *labels);
+
+/* logits(n,V) stat or act, for tests and `check`: only when they are small. */
+enum tri_status tri_logits(const struct tri_net *net, struct tri_view logits, struct tri_view x);
+
+#endif

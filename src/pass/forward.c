@@ -1,0 +1,77 @@
+/* Up the stack: layer by layer, chunk by chunk. */
+#include "pass/pass.h"
+#include "pass/slots.h"
+
+static void report(struct tri_pass *pass, const char *phase, int64_t layer, int64_t chunk)
+{
+    if (pass->progress.report != NULL)
+        pass->progress.report(pass->progress.ctx, phase, layer, chunk,
+                              pass->units_done / pass->units);
+}
+
+static enum tri_status embed(struct tri_pass *pass, struct tri_chunk chunk)
+{
+    struct tri_store *store = pass->net.store;
+    int slot = tri_slot(pass, 0, TRI_SLOT_X);
+    struct tri_view x;
+    TRI_TRY(tri_store_fill(store, slot, chunk.begin, chunk.count, &x));
+    TRI_TRY(tri_embed(&pass->net, x, pass->ids + chunk.begin));
+    return tri_store_put(store, slot, chunk.begin, chunk.count);
+}
+
+static enum tri_status layer_chunk(struct tri_pass *pass, int64_t layer, struct tri_chunk chunk)
+{
+    struct tri_store *store = pass->net.store;
+    int in = tri_slot(pass, layer, TRI_SLOT_X);
+    int out = tri_slot(pass, layer + 1, TRI_SLOT_X);
+    struct tri_view x, y;
+    struct tri_block_kept kept;
+    TRI_TRY(tri_store_get(store, in, chunk.begin, chunk.count, &x));
+    TRI_TRY(tri_store_fill(store, out, chunk.begin, chunk.count, &y));
+    TRI_TRY(tri_slots_fill(pass, layer, chunk, &kept));
+    if (!pass->training || pass->remat == TRI_REMAT_FULL)
+        kept.k_raw = tri_view_none(); /* shared scratch of the backward: nothing is kept here */
+    TRI_TRY(tri_block_forward(&pass->net, layer, chunk, y, x, &kept));
+    TRI_TRY(tri_slots_put(pass, layer, chunk));
+    TRI_TRY(tri_store_put(store, out, chunk.begin, chunk.count));
+    return tri_store_done(store, in, chunk.begin, chunk.count);
+}
+
+enum tri_status tri_pass_forward(struct tri_pass *pass)
+{
+    int64_t chunks = tri_pass_chunks(pass);
+    for (int64_t i = 0; i < chunks; i++)
+        TRI_TRY(embed(pass, tri_pass_chunk(pass, i)));
+    for (int64_t layer = 0; layer < pass->net.model->arch.num_layers; layer++) {
+        pass->net.kv_slot = tri_slot(pass, layer, TRI_SLOT_KV);
+        for (int64_t i = 0; i < chunks; i++) {
+            report(pass, "forward", layer, i);
+            TRI_TRY(layer_chunk(pass, layer, tri_pass_chunk(pass, i)));
+            pass->units_done += 1;
+        }
+    }
+    return TRI_OK;
+}
+
+enum tri_status tri_pass_top(struct tri_pass *pass, struct tri_view *top)
+{
+    return tri_store_get(pass->net.store,
+                         tri_slot(pass, pass->net.model->arch.num_layers, TRI_SLOT_X), 0,
+                         pass->net.batch->num_tokens, top);
+}
+
+enum tri_status tri_pass_loss(struct tri_pass *pass, double scale)
+{
+    int slot = tri_slot(pass, pass->net.model->arch.num_layers, TRI_SLOT_X);
+    int64_t chunks = tri_pass_chunks(pass);
+    for (int64_t i = 0; i < chunks; i++) {
+        struct tri_chunk c = tri_pass_chunk(pass, i);
+        struct tri_view x;
+        struct tri_view d =
+            pass->training ? tri_view_rows(pass->d, c.begin, c.count) : tri_view_none();
+        TRI_TRY(tri_store_get(pass->net.store, slot, c.begin, c.count, &x));
+        TRI_TRY(tri_loss(&pass->net, scale, pass->loss_sum, d, x, pass->labels + c.begin));
+        TRI_TRY(tri_store_done(pass->net.store, slot, c.begin, c.count));
+    }
+    return TRI_OK;
+}

@@ -1,0 +1,147 @@
+/* Opening and closing passes; the memory of one micro-batch. */
+#include "pass/pass.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "pass/slots.h"
+
+enum tri_status tri_pass_open(const struct tri_pass_config *config, struct tri_pass **out)
+{
+    enum tri_status st;
+    void *loss_sum;
+    struct tri_pass *pass = calloc(1, sizeof *pass);
+    if (pass == NULL)
+        return tri_fail(TRI_NOMEM, "no memory for a pass");
+    const struct tri_arch *arch = &config->model->arch;
+    const struct tri_pass_options *o = config->options;
+    bool cpu = config->exec.backend->memory == &tri_host_memory;
+    double loss_bytes = 0x1p30 * (o->loss_slice_gb > 0 ? o->loss_slice_gb : cpu ? 0.0625 : 1.0);
+    int64_t loss_rows =
+        (int64_t)(loss_bytes / ((double)arch->vocab * (double)tri_dtype_bytes(config->act)));
+    pass->net = (struct tri_net){.exec = config->exec,
+                                 .model = config->model,
+                                 .act = config->act,
+                                 .stat = config->stat,
+                                 .weights = config->weights,
+                                 .grads = config->grads,
+                                 .loss_rows = loss_rows > 0 ? loss_rows : 1};
+    pass->remat = (enum tri_remat)o->activation_checkpointing;
+    pass->chunk_size = o->chunk_size;
+    pass->tiled_mlp = o->tiled_mlp_compute;
+    pass->mlp_tiles = o->tiled_mlp_num_shards;
+    pass->progress = config->progress;
+    pass->slots = calloc((size_t)(arch->num_layers + 1) * TRI_NUM_SLOTS, sizeof *pass->slots);
+    if (pass->slots == NULL) {
+        st = tri_fail(TRI_NOMEM, "no memory for the slots of %lld layers",
+                      (long long)arch->num_layers);
+        goto free_pass;
+    }
+    TRI_TRY_GOTO(st, tri_store_open(config->exec, &pass->net.store), free_slots);
+    TRI_TRY_GOTO(st, tri_arena_alloc(config->exec.arena, "loss sum", sizeof(double), &loss_sum),
+                 close_store);
+    pass->loss_sum = loss_sum;
+    *out = pass;
+    return TRI_OK;
+
+close_store:
+    tri_store_close(pass->net.store);
+free_slots:
+    free(pass->slots);
+free_pass:
+    free(pass);
+    return st;
+}
+
+void tri_pass_close(struct tri_pass *pass)
+{
+    if (pass == NULL)
+        return;
+    tri_store_close(pass->net.store);
+    free(pass->slots);
+    free(pass);
+}
+
+/* The rotary table of this batch's positions. */
+static enum tri_status build_rope(struct tri_pass *pass, const struct tri_batch *batch)
+{
+    struct tri_net *net = &pass->net;
+    const struct tri_arch *arch = &net->model->arch;
+    enum { MAX_PAIRS = 512 };
+    double inv_freq[MAX_PAIRS];
+    double scale;
+    int64_t longest = 0;
+    void *positions;
+    if (arch->rope.rotary_dim / 2 > MAX_PAIRS)
+        return tri_fail(TRI_UNSUPPORTED,
+                        "rotary embedding over %lld elements of a head; at most %d",
+                        (long long)arch->rope.rotary_dim, 2 * MAX_PAIRS);
+    for (int64_t i = 0; i < batch->num_docs; i++) {
+        int64_t last = batch->positions[batch->doc_begin[i + 1] - 1];
+        if (last + 1 > longest)
+            longest = last + 1;
+    }
+    tri_rope_frequencies(&arch->rope, arch->max_positions, longest, inv_freq, &scale);
+    TRI_TRY(tri_net_scratch(net, "rotary table", net->stat, batch->num_tokens,
+                            arch->rope.rotary_dim, &net->rope));
+    size_t mark = tri_arena_mark(net->exec.arena);
+    TRI_TRY(tri_arena_alloc(net->exec.arena, "positions",
+                            (size_t)batch->num_tokens * sizeof *batch->positions, &positions));
+    TRI_TRY(net->exec.ops->upload(
+        net->exec.stream, tri_view1(positions, TRI_I64, batch->num_tokens), batch->positions));
+    TRI_TRY(net->exec.ops->rope_table(net->exec.stream, net->rope, positions, inv_freq, scale));
+    tri_arena_release(net->exec.arena, mark);
+    return TRI_OK;
+}
+
+static enum tri_status upload_tokens(struct tri_pass *pass, const char *name, const int32_t *host,
+                                     int32_t **out)
+{
+    struct tri_exec *x = &pass->net.exec;
+    int64_t n = pass->net.batch->num_tokens;
+    void *data;
+    TRI_TRY(tri_arena_alloc(x->arena, name, (size_t)n * sizeof *host, &data));
+    *out = data;
+    return x->ops->upload(x->stream, tri_view1(data, TRI_I32, n), host);
+}
+
+enum tri_status tri_pass_begin(struct tri_pass *pass, const struct tri_batch *batch, bool training)
+{
+    struct tri_net *net = &pass->net;
+    int64_t hidden = net->model->arch.hidden;
+    pass->mark = tri_arena_mark(net->exec.arena);
+    pass->training = training;
+    net->batch = batch;
+    net->mlp_tiles = !pass->tiled_mlp      ? 1
+                     : pass->mlp_tiles > 0 ? pass->mlp_tiles
+                                           : (batch->num_tokens + hidden - 1) / hidden;
+    TRI_TRY(upload_tokens(pass, "token ids", batch->ids, &pass->ids));
+    TRI_TRY(upload_tokens(pass, "labels", batch->labels, &pass->labels));
+    TRI_TRY(build_rope(pass, batch));
+    TRI_TRY(tri_slots_add(pass));
+    if (training)
+        TRI_TRY(tri_net_scratch(net, "d residual", net->act, batch->num_tokens, hidden, &pass->d));
+    int64_t chunks = tri_pass_chunks(pass);
+    pass->units = (double)(chunks * net->model->arch.num_layers) * (training ? 4 : 1);
+    pass->units_done = 0;
+    return TRI_OK;
+}
+
+void tri_pass_end(struct tri_pass *pass)
+{
+    tri_store_clear(pass->net.store);
+    tri_arena_release(pass->net.exec.arena, pass->mark);
+    pass->net.batch = NULL;
+}
+
+enum tri_status tri_pass_loss_reset(struct tri_pass *pass)
+{
+    struct tri_exec *x = &pass->net.exec;
+    return x->ops->zero(x->stream, tri_view1(pass->loss_sum, TRI_F64, 1));
+}
+
+enum tri_status tri_pass_loss_read(struct tri_pass *pass, double *sum)
+{
+    struct tri_exec *x = &pass->net.exec;
+    return x->ops->read_scalars(x->stream, sum, pass->loss_sum, 1);
+}

@@ -1,0 +1,93 @@
+/* One optimizer step. Read tri_train_step first: it is the whole program.
+ *
+ * Loss and gradients are sums over everything (micro-batches, documents, later ranks) divided by
+ * the one number N of trained tokens of the whole step, which is known before the first backward.
+ * So nothing is ever a mean of means, and nothing is scaled to cancel anything else. */
+#include <math.h>
+
+#include "base/clock.h"
+#include "train/flops.h"
+#include "train/trainer.h"
+
+static int64_t count_tokens(const struct tri_batch *batches, int64_t count, int64_t *trained)
+{
+    int64_t tokens = 0;
+    *trained = 0;
+    for (int64_t i = 0; i < count; i++) {
+        tokens += batches[i].num_tokens;
+        *trained += batches[i].num_trained;
+    }
+    return tokens;
+}
+
+/* Forward, loss and backward of one micro-batch; gradients accumulate. */
+static enum tri_status micro_step(struct tri_trainer *t, const struct tri_batch *batch,
+                                  double scale, struct tri_step_stats *stats)
+{
+    double start = tri_clock();
+    TRI_TRY(tri_pass_begin(t->pass, batch, true)); /* tokens   -> ids on the device, room      */
+    TRI_TRY(tri_pass_forward(t->pass));            /* ids      -> hidden states (S, E)         */
+    TRI_TRY(t->exec.ops->sync(t->exec.stream));
+    double middle = tri_clock();
+    TRI_TRY(tri_pass_loss(t->pass, scale)); /* hidden   -> loss sum, d hidden           */
+    TRI_TRY(tri_pass_backward(t->pass));    /* d hidden -> d parameters, +=             */
+    TRI_TRY(t->exec.ops->sync(t->exec.stream));
+    tri_pass_end(t->pass);
+    stats->forward_s += middle - start;
+    stats->backward_s += tri_clock() - middle;
+    return TRI_OK;
+}
+
+enum tri_status tri_train_gradients(struct tri_trainer *t, const struct tri_batch *batches,
+                                    int64_t count, struct tri_step_stats *out)
+{
+    struct tri_step_stats stats = {0};
+    stats.tokens = count_tokens(batches, count, &stats.trained);
+    if (stats.trained == 0)
+        return tri_fail(TRI_INVALID, "a step of %lld tokens has none to train on: check the labels",
+                        (long long)stats.tokens);
+    double loss_sum;
+    TRI_TRY(tri_optimizer_zero_grads(&t->optimizer));
+    TRI_TRY(tri_pass_loss_reset(t->pass));
+    for (int64_t i = 0; i < count; i++)
+        TRI_TRY(micro_step(t, &batches[i], 1.0 / (double)stats.trained, &stats));
+    TRI_TRY(tri_pass_loss_read(t->pass, &loss_sum));
+    stats.loss = loss_sum / (double)stats.trained;
+    TRI_TRY(tri_optimizer_grad_norm(&t->optimizer, &stats.grad_norm));
+    tri_step_flops(t->pass, batches, count, &stats);
+    *out = stats;
+    return TRI_OK;
+}
+
+enum tri_status tri_train_step(struct tri_trainer *t, const struct tri_batch *batches,
+                               int64_t count, double lr, struct tri_step_stats *out)
+{
+    struct tri_step_stats stats;
+    TRI_TRY(tri_train_gradients(t, batches, count, &stats));
+    if (!isfinite(stats.loss) || !isfinite(stats.grad_norm))
+        return tri_fail(TRI_NONFINITE,
+                        "step %lld: loss %g, gradient norm %g: stopped before the update, nothing "
+                        "was saved; lower optimizer.learning_rate or look at this step's data",
+                        (long long)t->optimizer.step + 1, stats.loss, stats.grad_norm);
+    double start = tri_clock();
+    double grad_scale = t->clip > 0 && stats.grad_norm > t->clip ? t->clip / stats.grad_norm : 1.0;
+    TRI_TRY(tri_optimizer_update(&t->optimizer, lr, grad_scale));
+    TRI_TRY(t->exec.ops->sync(t->exec.stream));
+    stats.update_s = tri_clock() - start;
+    stats.lr = lr;
+    *out = stats;
+    return TRI_OK;
+}
+
+enum tri_status tri_train_eval(struct tri_trainer *t, const struct tri_batch *batch,
+                               double *loss_sum, int64_t *trained)
+{
+    TRI_TRY(tri_pass_loss_reset(t->pass));
+    TRI_TRY(tri_pass_begin(t->pass, batch, false));
+    TRI_TRY(tri_pass_forward(t->pass));
+    TRI_TRY(tri_pass_loss(t->pass, 0.0));
+    TRI_TRY(tri_pass_loss_read(t->pass, loss_sum));
+    tri_pass_end(t->pass);
+    *trained = batch->num_trained;
+    return TRI_OK;
+}

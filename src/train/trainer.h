@@ -1,0 +1,89 @@
+/* A model being trained: weights, gradients, optimizer state, and the one step that advances them.
+ *
+ * It knows nothing of files, recipes or the terminal: `train`, `check`, `rehearse` and tests all
+ * drive the same object. */
+#ifndef TRI_TRAIN_TRAINER_H
+#define TRI_TRAIN_TRAINER_H
+
+#include "base/arena.h"
+#include "optim/optimizer.h"
+#include "pass/pass.h"
+
+struct tri_trainer {
+    const struct tri_model *model;
+    struct tri_exec exec; /* exec.arena holds everything below */
+    enum tri_dtype act, stat;
+    void *weights; /* flat, act */
+    void *grads;   /* flat, stat */
+    struct tri_optimizer optimizer;
+    struct tri_pass *pass;
+    double clip; /* largest global gradient norm; 0: no clipping */
+};
+
+struct tri_trainer_config {
+    const struct tri_model *model;
+    struct tri_backend *backend;
+    enum tri_dtype act;              /* dtype of weights and activations */
+    const struct tri_memory *memory; /* NULL: the backend's; the counting memory only counts */
+    size_t capacity;                 /* most bytes of backend memory */
+    const struct tri_pass_options *pass;
+    const struct tri_optim_options *optimizer; /* NULL: forward only, no gradients, no moments */
+    double clip;
+    struct tri_pass_progress progress;
+};
+
+/* Take all memory that lives as long as the run. Weights are undefined until loaded or drawn.
+ * The model and the backend must outlive the trainer. */
+enum tri_status tri_trainer_open(const struct tri_trainer_config *config, struct tri_trainer **out);
+void tri_trainer_close(struct tri_trainer *trainer);
+
+/* Draw random weights as Transformers does: normal with standard deviation arch.init_range for
+ * matrices, ones for norms, zeros for biases. A weight depends only on seed, parameter and place.
+ */
+enum tri_status tri_trainer_init(struct tri_trainer *trainer, uint64_t seed);
+
+/* Set after weights were loaded through tri_flat_sink: makes the master copy equal to them. */
+enum tri_status tri_trainer_weights_loaded(struct tri_trainer *trainer);
+
+struct tri_step_stats {
+    double loss;      /* mean over trained tokens of the whole step */
+    double grad_norm; /* before clipping */
+    double lr;
+    int64_t tokens;
+    int64_t trained;
+    double forward_s, backward_s, update_s; /* seconds; loss counts as backward */
+    double model_flops; /* forward and backward, over attended pairs, no recompute */
+    double ran_flops;   /* what ran, recompute included */
+};
+
+/* One optimizer step over `count` micro-batches (step.c). TRI_NONFINITE leaves weights and moments
+ * as they were. */
+enum tri_status tri_train_step(struct tri_trainer *trainer, const struct tri_batch *batches,
+                               int64_t count, double lr, struct tri_step_stats *out);
+
+/* The same up to the gradients: forward, loss, backward, norm, no update. */
+enum tri_status tri_train_gradients(struct tri_trainer *trainer, const struct tri_batch *batches,
+                                    int64_t count, struct tri_step_stats *out);
+
+/* Summed loss and trained tokens of a batch, forward only. */
+enum tri_status tri_train_eval(struct tri_trainer *trainer, const struct tri_batch *batch,
+                               double *loss_sum, int64_t *trained);
+
+/* ---- rows of flat buffers, for ckpt/hf.h --------------------------------------------------------
+ */
+
+/* One of the trainer's flat buffers seen through tri_rows_sink and tri_rows_source. */
+struct tri_flat {
+    struct tri_trainer *trainer;
+    void *data;
+    enum tri_dtype dtype;
+};
+struct tri_flat tri_flat_weights(struct tri_trainer *trainer); /* the master copy if there is one */
+struct tri_flat tri_flat_grads(struct tri_trainer *trainer);
+struct tri_flat tri_flat_moment(struct tri_trainer *trainer, int which); /* 0: first, 1: second */
+
+/* `ctx` is a struct tri_flat. Rows are float32 in host memory. */
+enum tri_status tri_flat_sink(void *ctx, int param, int64_t row, int64_t rows, const float *data);
+enum tri_status tri_flat_source(void *ctx, int param, int64_t row, int64_t rows, float *data);
+
+#endif

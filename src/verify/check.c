@@ -1,0 +1,254 @@
+#include "verify/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ckpt/hf.h"
+#include "train/machine.h"
+#include "train/trainer.h"
+#include "verify/golden.h"
+
+/* How far each number may be from the reference. Errors of tensors are ||got - want|| / ||want||,
+ * those of numbers |got - want| / |want|, those of weights max |got - want|. */
+struct bounds {
+    double logits, loss, gradient, grad_norm, weights;
+};
+
+static struct bounds bounds_of(enum tri_dtype act)
+{
+    if (act == TRI_BF16)
+        return (struct bounds){3e-2, 2e-2, 1e-1, 5e-2, 5e-3};
+    return (struct bounds){1e-4, 1e-5, 1e-4, 1e-4, 5e-4};
+}
+
+/* Elements whose true gradient is zero: Adam turns their rounding noise into whole steps. */
+static const double zero_gradient = 1e-8;
+
+struct check {
+    struct tri_golden golden;
+    struct tri_backend *backend;
+    struct tri_trainer *trainer;
+    struct bounds bounds;
+    FILE *to;
+    struct tri_check_result result;
+};
+
+static void print_row(struct check *c, const char *what, double error, double bound,
+                      const char *where)
+{
+    bool ok = error <= bound; /* a NaN is not */
+    c->result.rows++;
+    c->result.failed += !ok;
+    fprintf(c->to, "  %-22s %10.2e %10.2e  %-4s %s\n", what, error, bound, ok ? "ok" : "OVER",
+            where);
+}
+
+static double relative(double got, double want)
+{
+    return fabs(got - want) / fmax(fabs(want), 1e-12);
+}
+
+static enum tri_status check_logits(struct check *c)
+{
+    struct tri_trainer *t = c->trainer;
+    const struct tri_st_tensor *want = tri_st_find(c->golden.reference, "logits");
+    int64_t rows = c->golden.batch.num_tokens;
+    int64_t n = rows * t->model->arch.vocab;
+    if (want == NULL)
+        return TRI_OK;
+    if (want->num_dims != 3 || want->dim[0] * want->dim[1] != rows ||
+        want->dim[2] != t->model->arch.vocab)
+        return tri_fail(TRI_FORMAT, "reference.safetensors: 'logits' is not (B, S, V)");
+    float *got = malloc((size_t)n * sizeof *got);
+    if (got == NULL)
+        return tri_fail(TRI_NOMEM, "no memory for %lld logits", (long long)n);
+
+    enum tri_status st;
+    struct tri_view top, logits, wide;
+    TRI_TRY_GOTO(st, tri_pass_begin(t->pass, &c->golden.batch, false), free_got);
+    TRI_TRY_GOTO(st, tri_pass_forward(t->pass), free_got);
+    TRI_TRY_GOTO(st, tri_pass_top(t->pass, &top), free_got);
+    TRI_TRY_GOTO(st, tri_net_scratch(&t->pass->net, "logits", t->act, rows, want->dim[2], &logits),
+                 free_got);
+    TRI_TRY_GOTO(st, tri_net_scratch(&t->pass->net, "logits", TRI_F32, rows, want->dim[2], &wide),
+                 free_got);
+    TRI_TRY_GOTO(st, tri_logits(&t->pass->net, logits, top), free_got);
+    TRI_TRY_GOTO(st, t->exec.ops->copy(t->exec.stream, wide, logits), free_got);
+    TRI_TRY_GOTO(st, t->exec.ops->download(t->exec.stream, got, wide), free_got);
+    tri_pass_end(t->pass);
+
+    double difference = 0;
+    double norm = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double w = tri_golden_value(want, i);
+        difference += ((double)got[i] - w) * ((double)got[i] - w);
+        norm += w * w;
+    }
+    print_row(c, "logits", sqrt(difference / fmax(norm, 1e-30)), c->bounds.logits, "");
+free_got:
+    free(got);
+    return st;
+}
+
+/* Call `visit` with each Hugging Face tensor of a flat buffer and its reference PREFIX.NAME. */
+typedef void visit_tensor(void *ctx, const char *name, const float *got,
+                          const struct tri_st_tensor *want, int64_t n);
+
+static enum tri_status each_tensor(struct check *c, struct tri_flat flat, const char *prefix,
+                                   visit_tensor *visit, void *ctx)
+{
+    enum tri_status st = TRI_OK;
+    for (int i = 0; i < c->golden.model->num_hf && st == TRI_OK; i++) {
+        const struct tri_hf_tensor *hf = &c->golden.model->hf[i];
+        char name[160];
+        snprintf(name, sizeof name, "%s%s", prefix, hf->name);
+        const struct tri_st_tensor *want = tri_st_find(c->golden.reference, name);
+        int64_t n = hf->num_dims == 2 ? hf->dim[0] * hf->dim[1] : hf->dim[0];
+        int64_t found = want != NULL ? 1 : 0;
+        for (int d = 0; want != NULL && d < want->num_dims; d++)
+            found *= want->dim[d];
+        if (found != n)
+            return tri_fail(TRI_FORMAT,
+                            "reference.safetensors: '%s' is missing or has another shape", name);
+        float *got = malloc((size_t)n * sizeof *got);
+        if (got == NULL)
+            return tri_fail(TRI_NOMEM, "no memory for '%s'", name);
+        st = tri_hf_gather(c->golden.model, i, tri_flat_source, &flat, got);
+        if (st == TRI_OK)
+            visit(ctx, hf->name, got, want, n);
+        free(got);
+    }
+    return st;
+}
+
+struct worst {
+    double error;
+    char name[128];
+    double scale; /* below this norm an error is taken as a part of it instead */
+    const struct tri_golden *golden;
+};
+
+static void keep_worst(struct worst *worst, double error, const char *name)
+{
+    if (!(error <= worst->error)) { /* NaN is the worst of all */
+        worst->error = error;
+        snprintf(worst->name, sizeof worst->name, "%s", name);
+    }
+}
+
+static void compare_gradient(void *ctx, const char *name, const float *got,
+                             const struct tri_st_tensor *want, int64_t n)
+{
+    struct worst *worst = ctx;
+    double difference = 0;
+    double norm = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double w = tri_golden_value(want, i);
+        difference += ((double)got[i] - w) * ((double)got[i] - w);
+        norm += w * w;
+    }
+    keep_worst(worst, sqrt(difference) / fmax(sqrt(norm), worst->scale), name);
+}
+
+static void compare_weight(void *ctx, const char *name, const float *got,
+                           const struct tri_st_tensor *want, int64_t n)
+{
+    struct worst *worst = ctx;
+    char grad_name[160];
+    snprintf(grad_name, sizeof grad_name, "grad.%s", name);
+    const struct tri_st_tensor *grad = tri_st_find(worst->golden->reference, grad_name);
+    double error = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (grad == NULL || fabs(tri_golden_value(grad, i)) >= zero_gradient) {
+            double e = fabs((double)got[i] - tri_golden_value(want, i));
+            if (!(e <= error))
+                error = e;
+        }
+    keep_worst(worst, error, name);
+}
+
+static enum tri_status check_steps(struct check *c)
+{
+    struct tri_golden *g = &c->golden;
+    struct tri_step_stats stats;
+    char what[64];
+    for (int64_t step = 0; step < g->steps; step++) {
+        if (step == 0) {
+            /* Gradients of the first step, before the update spends them. */
+            struct worst worst = {.error = 0, .golden = g};
+            TRI_TRY(tri_train_gradients(c->trainer, &g->batch, 1, &stats));
+            worst.scale = 1e-6 * stats.grad_norm;
+            print_row(c, "loss", relative(stats.loss, g->losses[0]), c->bounds.loss, "");
+            TRI_TRY(each_tensor(c, tri_flat_grads(c->trainer), "grad.", compare_gradient, &worst));
+            print_row(c, "worst gradient", worst.error, c->bounds.gradient, worst.name);
+        }
+        TRI_TRY(tri_train_step(c->trainer, &g->batch, 1, g->optimizer.learning_rate, &stats));
+        snprintf(what, sizeof what, "loss before step %lld", (long long)step + 1);
+        print_row(c, what, relative(stats.loss, g->losses[step]), c->bounds.loss, "");
+        snprintf(what, sizeof what, "grad norm of step %lld", (long long)step + 1);
+        print_row(c, what, relative(stats.grad_norm, g->grad_norms[step]), c->bounds.grad_norm, "");
+    }
+    double sum;
+    int64_t trained;
+    TRI_TRY(tri_train_eval(c->trainer, &g->batch, &sum, &trained));
+    print_row(c, "loss after last step", relative(sum / (double)trained, g->losses[g->steps]),
+              c->bounds.loss, "");
+    return TRI_OK;
+}
+
+static enum tri_status check_weights(struct check *c)
+{
+    char prefix[32];
+    char first[160];
+    struct worst worst = {.error = 0, .golden = &c->golden};
+    snprintf(prefix, sizeof prefix, "step%lld.", (long long)c->golden.steps);
+    snprintf(first, sizeof first, "%s%s", prefix, c->golden.model->hf[0].name);
+    if (tri_st_find(c->golden.reference, first) == NULL)
+        return TRI_OK; /* most folders leave the weights out */
+    TRI_TRY(each_tensor(c, tri_flat_weights(c->trainer), prefix, compare_weight, &worst));
+    print_row(c, "weights after steps", worst.error, c->bounds.weights, worst.name);
+    return TRI_OK;
+}
+
+static enum tri_status open_trainer(struct check *c, const char *folder,
+                                    const struct tri_pass_options *pass, const char *dtype)
+{
+    struct tri_trainer_config config = {.model = c->golden.model,
+                                        .pass = pass,
+                                        .optimizer = &c->golden.optimizer,
+                                        .clip = c->golden.clip};
+    TRI_TRY(tri_machine_open(pass, &c->backend));
+    TRI_TRY(tri_machine_dtype(c->backend, dtype, &config.act));
+    config.backend = c->backend;
+    config.capacity = tri_machine_capacity(c->backend, pass);
+    c->bounds = bounds_of(config.act);
+    TRI_TRY(tri_trainer_open(&config, &c->trainer));
+    struct tri_flat weights = tri_flat_weights(c->trainer);
+    TRI_TRY(tri_hf_load(c->golden.model, folder, tri_flat_sink, &weights));
+    TRI_TRY(tri_trainer_weights_loaded(c->trainer));
+    fprintf(c->to, "%s: %s, %lld parameters, %lld tokens in %lld documents; %s %s (%s kernels)\n",
+            folder, c->golden.model->arch.family, (long long)c->golden.model->num_weights,
+            (long long)c->golden.batch.num_tokens, (long long)c->golden.batch.num_docs,
+            c->backend->name, tri_dtype_name(config.act), c->backend->kernels);
+    fprintf(c->to, "  %-22s %10s %10s\n", "", "error", "bound");
+    return TRI_OK;
+}
+
+enum tri_status tri_check(const char *folder, const struct tri_pass_options *pass,
+                          const char *dtype, FILE *to, struct tri_check_result *out)
+{
+    struct check c = {.to = to};
+    enum tri_status st;
+    TRI_TRY_GOTO(st, tri_golden_open(folder, &c.golden), close_all);
+    TRI_TRY_GOTO(st, open_trainer(&c, folder, pass, dtype), close_all);
+    TRI_TRY_GOTO(st, check_logits(&c), close_all);
+    TRI_TRY_GOTO(st, check_steps(&c), close_all);
+    TRI_TRY_GOTO(st, check_weights(&c), close_all);
+    *out = c.result;
+close_all:
+    tri_trainer_close(c.trainer);
+    tri_machine_close(c.backend);
+    tri_golden_close(&c.golden);
+    return st;
+}
