@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 
 import torch
 import transformers
@@ -158,14 +159,27 @@ def adamw_step(params, moments, step, norm):
             p.sub_(h["lr"] * m_hat / (v_hat.sqrt() + h["eps"]))
 
 
-def stored_names(folder):
-    """Names of the tensors in a folder's weight files."""
+def weight_files(folder):
+    return [os.path.join(folder, file) for file in sorted(os.listdir(folder))
+            if file.endswith(".safetensors") and file != "reference.safetensors"]
+
+
+def as_saved(model, tensors):
+    """Rename tensors as the model's checkpoint names them (some models rename or split on save)."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder, state_dict={k: t.contiguous() for k, t in tensors.items()})
+        return {name: tensor for file in weight_files(folder)
+                for name, tensor in load_file(file).items()}
+
+
+def check_names(folder, tensors):
+    """Every gradient must belong to a tensor of the weight files, or nobody could compare it."""
     names = set()
-    for file in os.listdir(folder):
-        if file.endswith(".safetensors") and file != "reference.safetensors":
-            with safe_open(os.path.join(folder, file), "pt") as tensors:
-                names.update(tensors.keys())
-    return names
+    for file in weight_files(folder):
+        with safe_open(file, "pt") as stored:
+            names.update(stored.keys())
+    if set(tensors) - names:
+        fail(f"{min(set(tensors) - names)} is not in the weight files of this model: not handled")
 
 
 def main():
@@ -181,9 +195,6 @@ def main():
     shifted = shift_labels(labels, positions)
     masks = model_masks(model.config, positions, dtype)
     params = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    missing = sorted(set(params) - stored_names(args.out))
-    if missing:
-        fail(f"{missing[0]} has another name in the weight files of this model: not handled")
 
     def forward():
         logits = model(input_ids=ids, position_ids=positions, attention_mask=masks,
@@ -207,16 +218,17 @@ def main():
         norms.append(norm)
         if step == 1:
             reference["logits"] = logits.detach().float()
-            for name, p in params.items():
-                reference[f"grad.{name}"] = p.grad.float()
+            gradients = as_saved(model, {name: p.grad.float() for name, p in params.items()})
+            check_names(args.out, gradients)
+            reference.update({f"grad.{name}": g for name, g in gradients.items()})
         adamw_step(params, moments, step, norm)
     with torch.no_grad():
         logits, loss = forward()
     losses.append(loss.item())
     reference.setdefault("logits", logits.float())
     if args.steps and not args.no_step_weights:
-        for name, p in params.items():
-            reference[f"step{args.steps}.{name}"] = p.detach().float()
+        weights = as_saved(model, {name: p.detach().float() for name, p in params.items()})
+        reference.update({f"step{args.steps}.{name}": p for name, p in weights.items()})
 
     save_file({name: tensor.clone().contiguous() for name, tensor in reference.items()},
               os.path.join(args.out, "reference.safetensors"))
