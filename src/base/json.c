@@ -41,7 +41,7 @@ enum tri_status tri_json_load(const char *path, json_t **out)
     return st;
 }
 
-/* Digits that give every number of `value` back exactly: 15 keep "1e-05" as people wrote it, and
+/* Digits that give every number of `value` back exactly: 15 keep "0.1" as people wrote it, and
  * 17 are enough for any double. */
 static int digits_needed(const json_t *value)
 {

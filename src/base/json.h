@@ -12,7 +12,7 @@ enum tri_status tri_json_load(const char *path, json_t **out);
 enum tri_status tri_json_parse(const char *what, const char *text, size_t bytes, json_t **out);
 
 /* Indented JSON with a final newline. Numbers read back to the same bits and are short where that
- * is enough (1e-05). The caller frees *text, which is not NUL-terminated. */
+ * is enough (1e-5). The caller frees *text, which is not NUL-terminated. */
 enum tri_status tri_json_text(const json_t *value, char **text, size_t *bytes);
 
 /* Write that text to a file, atomically. */
