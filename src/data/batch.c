@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 enum tri_status tri_batch_open(int64_t max_tokens, struct tri_batch *out)
 {
     if (max_tokens < 1 || (uint64_t)max_tokens > SIZE_MAX / sizeof(int64_t) - 1)
@@ -24,6 +26,7 @@ enum tri_status tri_batch_open(int64_t max_tokens, struct tri_batch *out)
                         max_tokens, (double)max_tokens * 24 / 1048576);
     }
     batch.doc_begin[0] = 0;
+    tri_batch_clear(&batch);
     *out = batch;
     return TRI_OK;
 }
@@ -37,25 +40,32 @@ void tri_batch_close(struct tri_batch *batch)
     memset(batch, 0, sizeof *batch);
 }
 
-/* The one definition of a document's first token. */
-static bool begins_document(const int64_t *positions, int64_t t)
+void tri_batch_clear(struct tri_batch *batch)
 {
-    return t == 0 || positions[t] != positions[t - 1] + 1;
+    batch->num_tokens = 0;
+    batch->num_docs = 0;
+    batch->num_trained = 0;
+    batch->identity = TRI_HASH_START;
 }
 
-static void find_documents(struct tri_batch *batch)
+/* The one definition of a document's first token. Unsigned, since positions may be anything. */
+static bool begins_document(const int64_t *positions, int64_t t)
 {
-    batch->num_docs = 0;
-    for (int64_t t = 0; t < batch->num_tokens; t++)
+    return t == 0 || (uint64_t)positions[t] != (uint64_t)positions[t - 1] + 1;
+}
+
+/* Find the documents among the tokens from `from`, after `num_docs` that are known. */
+static void find_documents(struct tri_batch *batch, int64_t from)
+{
+    for (int64_t t = from; t < batch->num_tokens; t++)
         if (begins_document(batch->positions, t))
             batch->doc_begin[batch->num_docs++] = t;
     batch->doc_begin[batch->num_docs] = batch->num_tokens;
 }
 
-static void count_trained(struct tri_batch *batch)
+static void count_trained(struct tri_batch *batch, int64_t from)
 {
-    batch->num_trained = 0;
-    for (int64_t t = 0; t < batch->num_tokens; t++)
+    for (int64_t t = from; t < batch->num_tokens; t++)
         batch->num_trained += batch->labels[t] >= 0;
 }
 
@@ -70,25 +80,45 @@ static enum tri_status check_size(const struct tri_batch *batch)
     return TRI_OK;
 }
 
-enum tri_status tri_batch_finish(struct tri_batch *batch)
+enum tri_status tri_batch_extend(struct tri_batch *batch, int64_t count)
 {
-    TRI_TRY(check_size(batch));
-    find_documents(batch);
-    for (int64_t d = 0; d < batch->num_docs; d++) {
+    const int64_t from = batch->num_tokens;
+    const int64_t first_doc = batch->num_docs;
+    if (count < 1 || (batch->max_tokens > 0 && count > batch->max_tokens - from))
+        return tri_fail(TRI_INTERNAL,
+                        "%" PRId64 " tokens were added to a batch of %" PRId64 " with room for "
+                        "%" PRId64,
+                        count, from, batch->max_tokens);
+    if (!begins_document(batch->positions, from))
+        return tri_fail(TRI_INTERNAL,
+                        "position %" PRId64 " of an added sequence continues the one before",
+                        batch->positions[from]);
+    batch->num_tokens += count;
+    find_documents(batch, from);
+    for (int64_t d = first_doc; d < batch->num_docs; d++) {
         const int64_t begin = batch->doc_begin[d];
         const int64_t last = batch->doc_begin[d + 1] - 1;
         memmove(batch->labels + begin, batch->labels + begin + 1,
                 (size_t)(last - begin) * sizeof *batch->labels);
         batch->labels[last] = TRI_IGNORE_LABEL;
     }
-    count_trained(batch);
+    count_trained(batch, from);
     return TRI_OK;
+}
+
+enum tri_status tri_batch_finish(struct tri_batch *batch)
+{
+    TRI_TRY(check_size(batch));
+    const int64_t count = batch->num_tokens;
+    batch->num_tokens = batch->num_docs = batch->num_trained = 0;
+    return tri_batch_extend(batch, count);
 }
 
 enum tri_status tri_batch_finish_shifted(struct tri_batch *batch)
 {
     TRI_TRY(check_size(batch));
-    find_documents(batch);
+    batch->num_docs = batch->num_trained = 0;
+    find_documents(batch, 0);
     for (int64_t d = 0; d < batch->num_docs; d++) {
         const int64_t last = batch->doc_begin[d + 1] - 1;
         if (batch->labels[last] >= 0)
@@ -98,7 +128,7 @@ enum tri_status tri_batch_finish_shifted(struct tri_batch *batch)
                             ", but it predicts nothing: are these labels not shifted yet?",
                             d, last, batch->labels[last]);
     }
-    count_trained(batch);
+    count_trained(batch, 0);
     return TRI_OK;
 }
 

@@ -35,6 +35,14 @@ void tri_batch_close(struct tri_batch *batch);
  * not compared with a vocabulary here: readers do that, where they can name the line. */
 enum tri_status tri_batch_finish(struct tri_batch *batch);
 
+/* Empty a batch, to fill it again. */
+void tri_batch_clear(struct tri_batch *batch);
+
+/* Add a sequence: `count` tokens with unshifted labels and positions were put after the num_tokens
+ * that are there and finished. The same is derived for them as in tri_batch_finish; the first of
+ * them begins a document, whose position must not follow the one before by 1 (0 never does). */
+enum tri_status tri_batch_extend(struct tri_batch *batch, int64_t count);
+
 /* The same for labels that are shifted already: they are checked only in that the last token of a
  * document must be untrained. */
 enum tri_status tri_batch_finish_shifted(struct tri_batch *batch);

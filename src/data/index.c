@@ -1,0 +1,327 @@
+#include "data/index.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "data/fingerprint.h"
+#include "data/options.h"
+#include "text/utf8.h"
+
+_Static_assert(sizeof(struct tri_record) == 32, "an index costs 32 bytes a sample");
+
+enum { WINDOW_BYTES = 16 << 20 };
+static const double quiet_seconds = 2; /* shorter passes say nothing */
+
+struct pass {
+    const struct tri_data_files *files;
+    const struct tri_sample_rules *rules;
+    int64_t limit; /* tokens; INT64_MAX: none */
+    int overlength;
+    struct tri_index index;
+    double begin;
+    uint64_t bytes_done, bytes_total;
+    /* The first sample that is too long, for the error policy. */
+    int64_t overlong_file, overlong_line, overlong_tokens;
+};
+
+static void show_progress(const struct pass *pass, uint64_t bytes_in_file)
+{
+    const double seconds = tri_clock() - pass->begin;
+    const double done = (double)(pass->bytes_done + bytes_in_file);
+    if (seconds < quiet_seconds || done == 0)
+        return;
+    char eta[16];
+    tri_duration_text(seconds * ((double)pass->bytes_total - done) / done, eta);
+    tri_progress("reading data: %.1f of %.1f MiB, %" PRId64 " samples, %" PRId64 " tokens, %s left",
+                 done / 1048576, (double)pass->bytes_total / 1048576, pass->index.stats.samples,
+                 pass->index.stats.tokens, eta);
+}
+
+/* Put file and line before an error. */
+static enum tri_status at_line(const struct pass *pass, uint32_t file, int64_t line,
+                               enum tri_status status)
+{
+    if (status != TRI_OK)
+        tri_error_prefix("%s:%" PRId64 ": ", pass->files->file[file].path, line);
+    return status;
+}
+
+/* Let go of mapped pages that were looked at: they must not count as memory of this process. */
+static void forget(const struct tri_map *map, size_t from, size_t to)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    from -= from % page;
+    to -= to % page;
+    if (to > from)
+        (void)madvise((void *)(uintptr_t)(map->data + from), to - from, MADV_DONTNEED);
+}
+
+static enum tri_status push(struct pass *pass, struct tri_record record, int64_t documents,
+                            int64_t trained)
+{
+    struct tri_index *index = &pass->index;
+    if (index->count == index->capacity) {
+        const int64_t capacity = index->capacity ? index->capacity + index->capacity / 2 : 1024;
+        struct tri_record *records = realloc(index->records, (size_t)capacity * sizeof *records);
+        if (!records)
+            return tri_fail(TRI_NOMEM, "no memory for an index of %" PRId64 " samples", capacity);
+        index->records = records;
+        index->capacity = capacity;
+    }
+    index->records[index->count++] = record;
+    struct tri_data_stats *stats = &index->stats;
+    stats->pieces++;
+    stats->documents += documents;
+    stats->tokens += record.tokens;
+    stats->trained += trained;
+    if (record.tokens > stats->longest_piece)
+        stats->longest_piece = record.tokens;
+    return TRI_OK;
+}
+
+static enum tri_status split(struct pass *pass, const struct tri_sample *sample,
+                             struct tri_record record)
+{
+    if ((sample->tokens - 1) / pass->limit > UINT32_MAX)
+        return tri_fail(TRI_UNSUPPORTED, "a sample of %" PRId64 " tokens in pieces of %" PRId64,
+                        sample->tokens, pass->limit);
+    for (int64_t first = 0; first < sample->tokens; first += pass->limit) {
+        const int64_t left = sample->tokens - first;
+        record.tokens = left < pass->limit ? left : pass->limit;
+        record.piece = (uint32_t)(first / pass->limit);
+        int64_t documents, trained;
+        tri_sample_measure(sample, first, record.tokens, &documents, &trained);
+        if (trained > 0)
+            TRI_TRY(push(pass, record, documents, trained));
+        else
+            pass->index.stats.tokens_lost += record.tokens;
+    }
+    return TRI_OK;
+}
+
+static enum tri_status truncate_sample(struct pass *pass, const struct tri_sample *sample,
+                                       struct tri_record record)
+{
+    int64_t documents, trained;
+    tri_sample_measure(sample, 0, pass->limit, &documents, &trained);
+    if (trained == 0)
+        return tri_fail(TRI_INVALID,
+                        "truncated from %" PRId64 " to data.max_length %" PRId64
+                        " tokens, this sample has no trained token: raise data.max_length or set "
+                        "data.overlength to drop or split",
+                        sample->tokens, pass->limit);
+    record.tokens = pass->limit;
+    pass->index.stats.tokens_lost += sample->tokens - pass->limit;
+    return push(pass, record, documents, trained);
+}
+
+static enum tri_status add_sample(struct pass *pass, const struct tri_sample *sample,
+                                  struct tri_record record, int64_t line)
+{
+    struct tri_data_stats *stats = &pass->index.stats;
+    int64_t documents, trained;
+    tri_sample_measure(sample, 0, sample->tokens, &documents, &trained);
+    if (trained == 0)
+        return tri_fail(TRI_INVALID,
+                        "this sample has no trained token (%" PRId64 " tokens): remove it, or "
+                        "check its labels",
+                        sample->tokens);
+    stats->samples++;
+    if (sample->tokens > stats->longest)
+        stats->longest = sample->tokens;
+    if (sample->tokens <= pass->limit) {
+        record.tokens = sample->tokens;
+        return push(pass, record, documents, trained);
+    }
+
+    const int64_t trained_before = stats->trained;
+    if (stats->overlong++ == 0) {
+        pass->overlong_file = record.file;
+        pass->overlong_line = line;
+        pass->overlong_tokens = sample->tokens;
+    }
+    switch ((enum tri_overlength)pass->overlength) {
+    case TRI_OVERLENGTH_ERROR: /* reported at the end, with how many there are */
+        return TRI_OK;
+    case TRI_OVERLENGTH_DROP:
+        stats->tokens_lost += sample->tokens;
+        break;
+    case TRI_OVERLENGTH_TRUNCATE:
+        TRI_TRY(truncate_sample(pass, sample, record));
+        break;
+    case TRI_OVERLENGTH_SPLIT:
+        TRI_TRY(split(pass, sample, record));
+        break;
+    }
+    stats->trained_lost += trained - (stats->trained - trained_before);
+    return TRI_OK;
+}
+
+/* Check and hash a text window by window. */
+static enum tri_status scan_text(struct pass *pass, uint32_t file, const struct tri_map *map)
+{
+    const char *text = (const char *)map->data;
+    size_t at = 0;
+    while (at < map->bytes) {
+        const size_t left = map->bytes - at;
+        const size_t window = left < WINDOW_BYTES ? left : WINDOW_BYTES;
+        const size_t valid = tri_utf8_valid(text + at, window);
+        /* Short of the window by a character that its end cuts: the next window begins there. */
+        if (valid != window && (window == left || window - valid > 3)) {
+            at += valid;
+            int64_t line = 1;
+            for (const char *p = text; (p = memchr(p, '\n', (size_t)(text + at - p))); p++)
+                line++;
+            return at_line(pass, file, line,
+                           tri_fail(TRI_INVALID,
+                                    "invalid UTF-8 at byte %zu of the file (0x%02X): write the "
+                                    "file as UTF-8, or leave it out",
+                                    at, map->data[at]));
+        }
+        pass->index.identity = tri_fingerprint(pass->index.identity, map->data + at, valid);
+        forget(map, at, at + valid);
+        at += valid;
+        show_progress(pass, at);
+    }
+    return TRI_OK;
+}
+
+static enum tri_status add_text(struct pass *pass, uint32_t file, const struct tri_map *map)
+{
+    struct tri_sample sample;
+    TRI_TRY(scan_text(pass, file, map));
+    enum tri_status st =
+        tri_sample_from_text(pass->rules, (const char *)map->data, map->bytes, &sample);
+    if (st == TRI_OK) {
+        st = add_sample(pass, &sample, (struct tri_record){.bytes = map->bytes, .file = file}, 1);
+        tri_sample_close(&sample);
+    }
+    return at_line(pass, file, 1, st);
+}
+
+static bool is_blank(const unsigned char *line, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r')
+            return false;
+    return true;
+}
+
+static enum tri_status add_line(struct pass *pass, struct tri_record record,
+                                const unsigned char *text, int64_t line)
+{
+    struct tri_sample sample;
+    TRI_TRY(tri_sample_from_line(pass->rules, (const char *)text, record.bytes, &sample));
+    const enum tri_status st = add_sample(pass, &sample, record, line);
+    tri_sample_close(&sample);
+    return st;
+}
+
+static enum tri_status add_lines(struct pass *pass, uint32_t file, const struct tri_map *map)
+{
+    const int64_t samples_before = pass->index.stats.samples;
+    size_t kept_from = 0; /* pages before are forgotten */
+    int64_t line = 1;
+    for (size_t at = 0; at < map->bytes; line++) {
+        const unsigned char *text = map->data + at;
+        const unsigned char *end = memchr(text, '\n', map->bytes - at);
+        const size_t bytes = end ? (size_t)(end - text) : map->bytes - at;
+        if (!is_blank(text, bytes)) {
+            const struct tri_record record = {.offset = at, .bytes = bytes, .file = file};
+            TRI_TRY(at_line(pass, file, line, add_line(pass, record, text, line)));
+            pass->index.identity = tri_fingerprint(pass->index.identity, text, bytes);
+        }
+        at += bytes + (end != NULL);
+        if (at - kept_from >= WINDOW_BYTES) {
+            forget(map, kept_from, at);
+            kept_from = at;
+            show_progress(pass, at);
+        }
+    }
+    if (pass->index.stats.samples == samples_before)
+        return tri_fail(TRI_INVALID, "%s: the file holds no sample: remove it",
+                        pass->files->file[file].path);
+    return TRI_OK;
+}
+
+static enum tri_status add_file(struct pass *pass, uint32_t number)
+{
+    const struct tri_data_file *file = &pass->files->file[number];
+    const char *slash = strrchr(file->path, '/');
+    const char *name = slash ? slash + 1 : file->path;
+    pass->index.identity = tri_hash_bytes(pass->index.identity, name, strlen(name));
+    pass->index.identity = tri_hash_word(pass->index.identity, file->bytes);
+
+    struct tri_map map;
+    TRI_TRY(tri_map_open(file->path, &map));
+    const enum tri_status st =
+        file->lines ? add_lines(pass, number, &map) : add_text(pass, number, &map);
+    tri_map_close(&map);
+    pass->bytes_done += file->bytes;
+    return st;
+}
+
+static enum tri_status check_result(const struct pass *pass)
+{
+    const struct tri_data_stats *stats = &pass->index.stats;
+    if (stats->overlong > 0 && pass->overlength == TRI_OVERLENGTH_ERROR)
+        return tri_fail(TRI_INVALID,
+                        "%s:%" PRId64 ": this sample has %" PRId64 " tokens, data.max_length is "
+                        "%" PRId64 " (%" PRId64 " of %" PRId64 " samples are longer, the longest "
+                        "has %" PRId64 "): raise data.max_length, or set data.overlength to drop, "
+                        "truncate or split",
+                        pass->files->file[pass->overlong_file].path, pass->overlong_line,
+                        pass->overlong_tokens, pass->limit, stats->overlong, stats->samples,
+                        stats->longest);
+    if (pass->index.count == 0)
+        return tri_fail(TRI_INVALID,
+                        "no sample is left: all %" PRId64 " are longer than data.max_length "
+                        "%" PRId64 " (the shortest way out: data.overlength: split)",
+                        stats->samples, pass->limit);
+    return TRI_OK;
+}
+
+enum tri_status tri_index_open(const struct tri_data_files *files,
+                               const struct tri_sample_rules *rules, int64_t max_length,
+                               int overlength, struct tri_index *out)
+{
+    struct pass pass = {
+        .files = files,
+        .rules = rules,
+        .limit = max_length > 0 ? max_length : INT64_MAX,
+        .overlength = overlength,
+        .index = {.stats = {.files = files->count}, .identity = TRI_HASH_START},
+        .begin = tri_clock(),
+    };
+    for (int64_t i = 0; i < files->count; i++)
+        pass.bytes_total += files->file[i].bytes;
+
+    enum tri_status st = TRI_OK;
+    for (int64_t i = 0; st == TRI_OK && i < files->count; i++) {
+        st = add_file(&pass, (uint32_t)i);
+        show_progress(&pass, 0);
+    }
+    if (tri_clock() - pass.begin >= quiet_seconds)
+        tri_progress_end();
+    if (st == TRI_OK)
+        st = check_result(&pass);
+    if (st != TRI_OK) {
+        tri_index_close(&pass.index);
+        return st;
+    }
+    pass.index.stats.max_length = max_length > 0 ? max_length : pass.index.stats.longest;
+    *out = pass.index;
+    return TRI_OK;
+}
+
+void tri_index_close(struct tri_index *index)
+{
+    free(index->records);
+    memset(index, 0, sizeof *index);
+}

@@ -1,0 +1,101 @@
+#include "data/sample.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "data/batch.h"
+
+enum tri_status tri_sample_from_text(const struct tri_sample_rules *rules, const char *text,
+                                     size_t bytes, struct tri_sample *out)
+{
+    const struct tri_tokenizer *tokenizer = rules->tokenizer;
+    if (!tokenizer)
+        return tri_fail(TRI_INVALID, "this is text, and there is no tokenizer: give \"input_ids\"");
+    if (bytes == 0)
+        return tri_fail(TRI_INVALID, "empty document: remove it");
+    int64_t tokens;
+    TRI_TRY(tokenizer->count(tokenizer, text, bytes, &tokens));
+    const bool bos = rules->add_bos && tokenizer->bos >= 0;
+    const bool eos = rules->add_eos && tokenizer->eos >= 0;
+    *out = (struct tri_sample){
+        .rules = rules,
+        .tokens = tokens + bos + eos,
+        .text = text,
+        .text_bytes = bytes,
+        .bos = bos,
+        .eos = eos,
+    };
+    return TRI_OK;
+}
+
+void tri_sample_close(struct tri_sample *sample)
+{
+    json_decref(sample->root);
+    memset(sample, 0, sizeof *sample);
+}
+
+static int64_t value_at(const json_t *list, int64_t i)
+{
+    return json_integer_value(json_array_get(list, (size_t)i));
+}
+
+/* Does a document of the sample begin at token i? */
+static bool begins_document(const struct tri_sample *sample, int64_t i)
+{
+    return i == 0 || (sample->positions && value_at(sample->positions, i) == 0);
+}
+
+void tri_sample_measure(const struct tri_sample *sample, int64_t first, int64_t count,
+                        int64_t *documents, int64_t *trained)
+{
+    *documents = 0;
+    *trained = 0;
+    if (!sample->labels && !sample->positions) { /* nothing to look at, whatever the length */
+        *documents = count > 0;
+        *trained = count > 0 ? count - 1 : 0;
+        return;
+    }
+    for (int64_t i = first; i < first + count; i++) {
+        if (i == first || begins_document(sample, i))
+            (*documents)++;
+        else if (!sample->labels || value_at(sample->labels, i) != TRI_IGNORE_LABEL)
+            (*trained)++;
+    }
+}
+
+static enum tri_status take_text_ids(const struct tri_sample *sample, int64_t first, int64_t count,
+                                     int32_t *ids)
+{
+    const struct tri_tokenizer *tokenizer = sample->rules->tokenizer;
+    int64_t done = 0;
+    if (sample->bos && first == 0 && count > 0)
+        ids[done++] = (int32_t)tokenizer->bos;
+    const bool with_eos = sample->eos && first + count == sample->tokens && done < count;
+    const int64_t middle = count - done - with_eos;
+    if (middle > 0)
+        TRI_TRY(tokenizer->encode(tokenizer, sample->text, sample->text_bytes,
+                                  first + done - sample->bos, middle, ids + done));
+    if (with_eos)
+        ids[count - 1] = (int32_t)tokenizer->eos;
+    return TRI_OK;
+}
+
+enum tri_status tri_sample_take(const struct tri_sample *sample, int64_t first, int64_t count,
+                                int32_t *ids, int32_t *labels, int64_t *positions)
+{
+    if (first < 0 || count < 0 || first > sample->tokens || count > sample->tokens - first)
+        return tri_fail(TRI_INTERNAL,
+                        "tokens %" PRId64 " to %" PRId64 " of a sample of %" PRId64
+                        " were asked for",
+                        first, first + count, sample->tokens);
+    if (sample->text)
+        TRI_TRY(take_text_ids(sample, first, count, ids));
+    else
+        for (int64_t i = 0; i < count; i++)
+            ids[i] = (int32_t)value_at(sample->ids, first + i);
+    for (int64_t i = 0; i < count; i++) {
+        labels[i] = sample->labels ? (int32_t)value_at(sample->labels, first + i) : ids[i];
+        positions[i] = i == 0 || begins_document(sample, first + i) ? 0 : positions[i - 1] + 1;
+    }
+    return TRI_OK;
+}

@@ -1,0 +1,27 @@
+/* What the data holds, counted before step 1. */
+#ifndef TRI_DATA_STATS_H
+#define TRI_DATA_STATS_H
+
+#include <stdint.h>
+
+struct tri_data_stats {
+    /* As found in the files. */
+    int64_t files;
+    int64_t samples;
+    int64_t longest; /* tokens of the longest sample */
+    /* What one epoch trains on, after the over-length policy. */
+    int64_t pieces;    /* samples, or parts of split ones */
+    int64_t documents; /* runs of tokens that do not see each other */
+    int64_t tokens;
+    int64_t trained;       /* tokens that predict a trained one */
+    int64_t longest_piece; /* tokens */
+    int64_t max_length;    /* tokens a sequence may have: data.max_length, or `longest` */
+    int64_t sequences;     /* of epoch 0; with packing it varies a little from epoch to epoch */
+    double packing;        /* tokens / (sequences * max_length) of epoch 0 */
+    /* What the policy took away. */
+    int64_t overlong;     /* samples longer than data.max_length */
+    int64_t tokens_lost;  /* dropped, cut off, or in parts of split samples that train nothing */
+    int64_t trained_lost; /* targets among them, and those that lay on a cut */
+};
+
+#endif

@@ -1,0 +1,75 @@
+/* The byte tokenizer. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "text/tokenizer.h"
+
+enum { NUM_BYTES = 256 };
+
+static enum tri_status check_vocab(const struct tri_tokenizer *tokenizer)
+{
+    if (tokenizer->vocab < NUM_BYTES)
+        return tri_fail(TRI_INVALID,
+                        "the byte tokenizer needs a vocabulary of at least 256 ids, the model's "
+                        "vocab_size is %" PRId64 ": give tokenized JSONL (input_ids) instead",
+                        tokenizer->vocab);
+    return TRI_OK;
+}
+
+static enum tri_status count(const struct tri_tokenizer *tokenizer, const char *text, size_t bytes,
+                             int64_t *tokens)
+{
+    (void)text;
+    TRI_TRY(check_vocab(tokenizer));
+    *tokens = (int64_t)bytes;
+    return TRI_OK;
+}
+
+static enum tri_status encode(const struct tri_tokenizer *tokenizer, const char *text, size_t bytes,
+                              int64_t first, int64_t num, int32_t *ids)
+{
+    TRI_TRY(check_vocab(tokenizer));
+    if (first < 0 || num < 0 || (uint64_t)first > bytes || (uint64_t)num > bytes - (uint64_t)first)
+        return tri_fail(TRI_INTERNAL,
+                        "tokens %" PRId64 " to %" PRId64 " of a text of %zu bytes were asked for",
+                        first, first + num, bytes);
+    const unsigned char *p = (const unsigned char *)text + first;
+    for (int64_t i = 0; i < num; i++)
+        ids[i] = p[i];
+    return TRI_OK;
+}
+
+static void free_tokenizer(struct tri_tokenizer *tokenizer)
+{
+    free(tokenizer);
+}
+
+static int64_t special(const struct tri_token_ids *model, int64_t id)
+{
+    return id >= NUM_BYTES && id < model->vocab ? id : -1;
+}
+
+enum tri_status tri_byte_tokenizer_open(const struct tri_token_ids *model,
+                                        struct tri_tokenizer **out)
+{
+    struct tri_tokenizer *tokenizer = malloc(sizeof *tokenizer);
+    if (!tokenizer)
+        return tri_fail(TRI_NOMEM, "no memory for a tokenizer");
+    *tokenizer = (struct tri_tokenizer){
+        .name = "bytes",
+        .vocab = model->vocab,
+        .bos = special(model, model->bos),
+        .eos = special(model, model->eos),
+        .pad = special(model, model->pad),
+        .count = count,
+        .encode = encode,
+        .close = free_tokenizer,
+    };
+    uint64_t hash = tri_hash_bytes(TRI_HASH_START, "bytes", 5);
+    hash = tri_hash_word(hash, (uint64_t)tokenizer->bos);
+    hash = tri_hash_word(hash, (uint64_t)tokenizer->eos);
+    tokenizer->identity = hash;
+    *out = tokenizer;
+    return TRI_OK;
+}

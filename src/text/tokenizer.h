@@ -1,0 +1,52 @@
+/* Text to token ids: one interface, whatever the tokenizer.
+ *
+ * Texts may be as large as a memory-mapped file, so nothing here takes or returns a whole copy: a
+ * caller asks how many tokens a text has, and then for any range of them. */
+#ifndef TRI_TEXT_TOKENIZER_H
+#define TRI_TEXT_TOKENIZER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct tri_tokenizer {
+    const char *name;      /* "bytes", ...: for people */
+    int64_t vocab;         /* every id that comes out is below */
+    int64_t bos, eos, pad; /* ids of special tokens, -1: this tokenizer has none */
+    uint64_t identity;     /* equal identities give equal ids for every text */
+
+    /* Tokens of a valid UTF-8 text, without bos and eos. */
+    enum tri_status (*count)(const struct tri_tokenizer *tokenizer, const char *text, size_t bytes,
+                             int64_t *tokens);
+    /* Ids of the tokens [first, first + count) of the text, which must have as many. */
+    enum tri_status (*encode)(const struct tri_tokenizer *tokenizer, const char *text, size_t bytes,
+                              int64_t first, int64_t count, int32_t *ids);
+    void (*close)(struct tri_tokenizer *tokenizer);
+};
+
+/* What a model's config.json says about tokens (bos, eos, pad: -1 when absent). */
+struct tri_token_ids {
+    int64_t vocab;
+    int64_t bos, eos, pad;
+};
+
+/* Choose the tokenizer of a model. `choice` is data.tokenizer: "bytes", or "auto" (also NULL): the
+ * tokenizer of the model's folder if it has one, else bytes. `folder` may be NULL.
+ *
+ * Subword tokenizers are not read yet: with "auto", a folder that has one gives a tokenizer that
+ * refuses every text and says what to do, so that tokenized data still trains. */
+enum tri_status tri_tokenizer_open(const char *choice, const char *folder,
+                                   const struct tri_token_ids *model, struct tri_tokenizer **out);
+void tri_tokenizer_close(struct tri_tokenizer *tokenizer); /* NULL is allowed */
+
+/* The byte tokenizer: id b is the byte b, so a vocabulary has at least 256 ids (with less, every
+ * text is refused). A special token exists when the model's config gives it an id in [256, vocab):
+ * below 256 it would be a byte that text may contain, and an id that the config does not name would
+ * be unknown to whoever generates with the model. For 256 bytes and three specials write
+ * "vocab_size": 259 (or more, such as 320), "bos_token_id": 256, "eos_token_id": 257,
+ * "pad_token_id": 258 into config.json. */
+enum tri_status tri_byte_tokenizer_open(const struct tri_token_ids *model,
+                                        struct tri_tokenizer **out);
+
+#endif
