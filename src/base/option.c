@@ -67,10 +67,11 @@ static bool next_choice(const char **at, const char *text, size_t *bytes, bool *
     return true;
 }
 
-static bool allows_any(const char *choices)
+/* A last word star, slash, star stands for any name with a slash. */
+static bool allows_any(const char *choices, const char *text)
 {
     size_t length = strlen(choices);
-    return length >= 2 && strcmp(choices + length - 2, ",*") == 0;
+    return length >= 4 && strcmp(choices + length - 4, ",*/*") == 0 && strchr(text, '/') != NULL;
 }
 
 /* Fail with "expected <type and range>, got '<text>'". */
@@ -142,7 +143,7 @@ static enum tri_status set_string(const struct tri_option *option, const char *t
     if (*text == '\0')
         return tri_fail(TRI_INVALID, "expected a text, got an empty one");
     if (option->choices != NULL && !find_choice(option->choices, text, &index, &word, &bytes)) {
-        if (!allows_any(option->choices))
+        if (!allows_any(option->choices, text))
             return unexpected(option, text);
         word = text;
         bytes = strlen(text);

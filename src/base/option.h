@@ -40,7 +40,8 @@ struct tri_option {
     double min, max; /* allowed range, both ends included; equal: any value */
     /* Allowed words of a CHOICE (in the order of its enum) or a STRING, separated by commas.
      * A word may have synonyms: "adamw=adam=fusedadam" reads all three and stores "adamw".
-     * A last word "*" of a STRING allows anything else too. */
+     * A last word of star, slash, star lets a STRING be any other name with a slash (a hub name).
+     */
     const char *choices;
     const char *doc; /* what it does, in one or two sentences */
     unsigned flags;  /* of enum tri_option_flag */

@@ -92,7 +92,7 @@ void tri_option_print_type(const struct tri_option *option, struct tri_text *out
     for (const char *p = words ? option->choices : ""; *p != '\0';) {
         size_t bytes = strcspn(p, "=,");
         if (*p == '*')
-            tri_text_printf(out, ", or another name");
+            tri_text_printf(out, ", or a name with a slash");
         else
             tri_text_printf(out, "%s%.*s", first ? "" : ", ", (int)bytes, p);
         first = false;

@@ -61,7 +61,6 @@ static const struct tri_option options[] = {
      .doc = "Seed of the order. -1: the run's seed.",
      .flags = TRI_OPTION_NUMBERS},
     {.name = "tokenizer",
-     .aliases = "tokenizer.type",
      .type = TRI_OPTION_STRING,
      .offset = AT(tokenizer),
      .fallback = "auto",

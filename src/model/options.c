@@ -25,7 +25,7 @@ static const struct tri_option options[] = {
      .type = TRI_OPTION_STRING,
      .offset = AT(attn_implementation),
      .fallback = "auto",
-     .choices = "auto,sdpa,flash_attention_2=fa2,flash_attention_3=fa3,flex_attention,*",
+     .choices = "auto,sdpa,flash_attention_2=fa2,flash_attention_3=fa3,flex_attention,*/*",
      .doc = "Accepted for recipes of other tools: every name is mapped to our own kernel, whose "
             "memory is linear in the length. eager is refused: it needs a length x length mask."},
     {.name = "init",

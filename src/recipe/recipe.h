@@ -24,7 +24,7 @@ struct tri_recipe {
     struct tri_schedule_options scheduler;
     struct tri_pass_options pass;
     struct tri_ckpt_options checkpoint;
-    char *path; /* of the recipe file */
+    char *path;    /* of the recipe file */
     void *origins; /* private */
 };
 
@@ -44,6 +44,11 @@ enum tri_status tri_recipe_note(struct tri_recipe *recipe, const char *key, cons
 
 /* Every key, its effective value and its origin, as YAML with comments. */
 enum tri_status tri_recipe_dump(const struct tri_recipe *recipe, FILE *to);
+
+/* May a run that was saved under `before` go on under `now`? The first key that the numbers depend
+ * on and that may not change in between is named in the error. */
+enum tri_status tri_recipe_check_same(const struct tri_recipe *before,
+                                      const struct tri_recipe *now);
 
 /* Hash of every value that the numbers depend on; equal recipes give equal hashes. */
 uint64_t tri_recipe_hash(const struct tri_recipe *recipe);
