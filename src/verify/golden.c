@@ -58,7 +58,7 @@ static enum tri_status find_rows(const struct tri_golden *g, const char *name, i
 
 static enum tri_status read_batch(struct tri_golden *g)
 {
-    const struct tri_st_tensor *ids, *labels, *positions, *shifted;
+    const struct tri_st_tensor *ids = NULL, *labels = NULL, *positions = NULL, *shifted = NULL;
     int64_t rows = -1;
     int64_t cols = -1;
     TRI_TRY(find_rows(g, "input_ids", &rows, &cols, &ids));
@@ -121,7 +121,7 @@ static enum tri_status read_series(const json_t *root, const char *name, int64_t
 static enum tri_status read_json(struct tri_golden *g, const json_t *root)
 {
     const json_t *hyper = json_object_get(root, "hyper");
-    double steps;
+    double steps = 0;
     if (!json_is_object(hyper))
         return tri_fail(TRI_FORMAT, "reference.json: 'hyper' is missing or not an object");
     TRI_TRY(read_number(hyper, "steps", &steps));
