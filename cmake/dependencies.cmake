@@ -78,15 +78,7 @@ else()
   trireme_found("OpenMP" "no, left out on request")
 endif()
 
-# Nothing uses these two yet; the block says so, so that nobody takes a found toolkit for a backend.
-find_program(TRIREME_NVCC nvcc PATHS /usr/local/cuda/bin)
-if(TRIREME_NVCC)
-  execute_process(COMMAND ${TRIREME_NVCC} --version OUTPUT_VARIABLE text ERROR_QUIET)
-  string(REGEX MATCH "release ([0-9.]+)" text "${text}")
-  trireme_found("CUDA ${CMAKE_MATCH_1}" "found, not used yet (this version trains on the CPU)")
-else()
-  trireme_found("CUDA" "no, left out")
-endif()
+# Nothing uses MPI yet; the block says so, so that nobody takes a found library for a feature.
 pkg_search_module(TRIREME_MPI QUIET ompi-c ompi mpich)
 if(TRIREME_MPI_FOUND)
   trireme_found("MPI ${TRIREME_MPI_VERSION}" "found, not used yet (this version is one process)")

@@ -4,7 +4,8 @@
 # 1. src/<folder>/ may include itself, the folders left of it in `layers`, and the public headers.
 # 2. A folder's options.h declares its part of a recipe. It includes only base, and recipe, which
 #    joins these parts, may include any of them.
-# 3. Only backend/cuda itself and comm/nccl may include backend/cuda.
+# 3. backend/cuda/cuda.h, which needs no CUDA, may be included like any other header of backend; the
+#    rest of backend/cuda only by itself and by comm/nccl.
 # 4. include/ includes only include/. cli/ and tests/ may include everything.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -53,8 +54,9 @@ while read -r file line included; do
         continue
     fi
     [ -n "${place[$from]:-}" ] || continue
-    if [[ $included == backend/cuda/* && $file != src/backend/cuda/* && $file != src/comm/nccl/* ]]; then
-        complain "$file:$line" "only comm/nccl may include backend/cuda"
+    if [[ $included == backend/cuda/* && $included != backend/cuda/cuda.h &&
+        $file != src/backend/cuda/* && $file != src/comm/nccl/* ]]; then
+        complain "$file:$line" "only comm/nccl may include \"$included\""
     elif [[ $file == src/*/options.h && $to != base ]]; then
         complain "$file:$line" "an options.h may include only base"
     elif [[ $from == recipe && $included == "$to"/options.h ]]; then
