@@ -32,7 +32,8 @@ static void refuses_malformed_text(void **state)
     parse_fails("{\"a\": 1} x", "end of file");
     parse_fails("{\"a\": 99999999999999999999}", "too big integer");
     parse_fails("{\"a\": \"\xFF\"}", "unable to decode byte 0xff");
-    parse_fails("{\"a\": \"one\ntwo\"}", "control character");
+    parse_fails("{\"a\": \"one\ntwo\"}", "unexpected newline");
+    parse_fails("{\"a\": \"one\ttwo\"}", "control character");
     parse_fails("{\"a\\u0000b\": 1}", "\\u0000");
 }
 
