@@ -63,10 +63,10 @@ cudaError_t tri_kernel_cross_entropy(struct tri_launch l, bool backward, double 
                                      const int32_t *labels);
 
 /* update.cu: the bias corrections are 1 / (1 - beta1^step) and 1 / sqrt(1 - beta2^step). */
-struct tri_kernel_adamw {
+struct tri_adamw_step {
     float lr, beta1, beta2, eps, decay, correction1, correction2, grad_scale;
 };
-cudaError_t tri_kernel_adamw(struct tri_launch l, struct tri_kernel_adamw op, struct tri_view p,
+cudaError_t tri_kernel_adamw(struct tri_launch l, struct tri_adamw_step op, struct tri_view p,
                              struct tri_view m, struct tri_view v, struct tri_view w,
                              struct tri_view g);
 cudaError_t tri_kernel_sum_squares(struct tri_launch l, double *sum, struct tri_view x);

@@ -1,0 +1,115 @@
+/* What kernels share: element types as float, 16-byte vectors, sums over threads, launch helpers. */
+#ifndef TRI_BACKEND_CUDA_KERNELS_COMMON_CUH
+#define TRI_BACKEND_CUDA_KERNELS_COMMON_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "backend/cuda/kernels/kernels.h"
+
+namespace {
+
+using bf16 = __nv_bfloat16;
+
+constexpr int vector_bytes = 16;
+
+/* N elements that are loaded and stored in one access of N * sizeof(T) bytes. */
+template <typename T, int N> struct alignas(N * sizeof(T)) pack {
+    T v[N];
+};
+
+template <typename T> __device__ __forceinline__ float to_float(T x)
+{
+    return (float)x;
+}
+
+template <typename T> __device__ __forceinline__ T from_float(float x);
+template <> __device__ __forceinline__ float from_float<float>(float x)
+{
+    return x;
+}
+template <> __device__ __forceinline__ bf16 from_float<bf16>(float x)
+{
+    return __float2bfloat16_rn(x);
+}
+
+/* A thread's N elements as float; the compiler makes 16-byte accesses of it. */
+template <typename T, int N> __device__ __forceinline__ void load(float (&out)[N], const T *p)
+{
+    pack<T, N> in = *reinterpret_cast<const pack<T, N> *>(p);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        out[i] = to_float(in.v[i]);
+}
+
+template <typename T, int N> __device__ __forceinline__ void store(T *p, const float (&in)[N])
+{
+    pack<T, N> out;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        out.v[i] = from_float<T>(in[i]);
+    *reinterpret_cast<pack<T, N> *>(p) = out;
+}
+
+/* Sum over groups of `width` neighbouring lanes (a power of two up to 32), in a fixed order; every
+ * lane gets it. */
+template <typename T> __device__ __forceinline__ T group_sum(T x, int width)
+{
+    for (int step = width / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, step);
+    return x;
+}
+
+/* Sum over a block whose size is a multiple of 32; `room` holds 32 values and may be reused after
+ * the next barrier. Every thread gets the sum. */
+template <typename T> __device__ __forceinline__ T block_sum(T x, T *room)
+{
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+    x = group_sum(x, 32);
+    if (warps == 1)
+        return x;
+    __syncthreads();
+    if (lane == 0)
+        room[warp] = x;
+    __syncthreads();
+    x = lane < warps ? room[lane] : T(0);
+    return group_sum(x, 32);
+}
+
+/* Blocks for `work` blocks' worth of independent pieces, at most `per_sm` of them on each
+ * multiprocessor: kernels loop over the rest. */
+inline unsigned grid_for(int64_t work, const struct tri_launch &l, int per_sm)
+{
+    int64_t most = (int64_t)l.num_sms * per_sm;
+    return (unsigned)(work < 1 ? 1 : work < most ? work : most);
+}
+
+inline int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Whether every row of a view starts on a 16-byte border and rows are whole vectors. */
+inline bool vectors_fit(struct tri_view v, size_t element_bytes)
+{
+    uint64_t bits = (uint64_t)(uintptr_t)v.data;
+    for (int i = 0; i + 1 < v.num_dims; i++)
+        if (v.dim[i] > 1)
+            bits |= (uint64_t)v.stride[i] * element_bytes;
+    return ((bits | (uint64_t)v.dim[v.num_dims - 1] * element_bytes) & (vector_bytes - 1)) == 0;
+}
+
+inline size_t element_bytes(enum tri_dtype dtype)
+{
+    return dtype == TRI_F32 ? 4 : dtype == TRI_BF16 ? 2 : 0;
+}
+
+/* The dtype that ops work in; anything else is refused before a launch. */
+inline bool is_act(enum tri_dtype dtype)
+{
+    return dtype == TRI_F32 || dtype == TRI_BF16;
+}
+
+} // namespace
+
+#endif
