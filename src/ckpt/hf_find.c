@@ -73,8 +73,7 @@ static enum tri_status find_snapshot(const char *id, const char *cache, struct t
     revision[strcspn(revision, " \t\r\n")] = '\0';
     enum tri_status st = TRI_OK;
     if (!is_hub_id(revision) || strchr(revision, '/') != NULL) {
-        st = tri_fail(TRI_FORMAT,
-                      "%s does not hold a revision: run again: huggingface-cli download %s",
+        st = tri_fail(TRI_FORMAT, "%s does not hold a revision: run: huggingface-cli download %s",
                       tri_text_data(out), id);
         goto free_revision;
     }
@@ -91,16 +90,23 @@ free_revision:
     return st;
 }
 
-/* A model's folder must hold config.json. On success *out is a copy of the path. */
-static enum tri_status accept_folder(const char *path, const char *advice, char **out)
+/* A model's folder must hold config.json. `id` is NULL outside the cache. On success *out is a copy
+ * of the path. */
+static enum tri_status accept_folder(const char *path, const char *id, char **out)
 {
     char *config = tri_path_join(path, "config.json");
     char *copy = strdup(path);
     enum tri_status st = TRI_OK;
     if (config == NULL || copy == NULL)
         st = tri_fail(TRI_NOMEM, "no memory for the path %s", path);
+    else if (!tri_path_exists(config) && id != NULL)
+        st = tri_fail(TRI_IO,
+                      "%s has no config.json, its download did not finish: run: huggingface-cli "
+                      "download %s",
+                      path, id);
     else if (!tri_path_exists(config))
-        st = tri_fail(TRI_IO, "%s has no config.json: %s", path, advice);
+        st =
+            tri_fail(TRI_IO, "%s has no config.json: give a folder as Transformers saves it", path);
     free(config);
     if (st == TRI_OK)
         *out = copy;
@@ -112,7 +118,7 @@ static enum tri_status accept_folder(const char *path, const char *advice, char 
 enum tri_status tri_hf_find(const char *name_or_path, char **folder)
 {
     if (tri_path_is_folder(name_or_path))
-        return accept_folder(name_or_path, "give a folder as Transformers saves it", folder);
+        return accept_folder(name_or_path, NULL, folder);
     if (tri_path_exists(name_or_path))
         return tri_fail(TRI_INVALID, "model %s is a file: give the folder that holds config.json",
                         name_or_path);
@@ -125,8 +131,7 @@ enum tri_status tri_hf_find(const char *name_or_path, char **folder)
     enum tri_status st;
     TRI_TRY_GOTO(st, cache_folder(&cache), free_text);
     TRI_TRY_GOTO(st, find_snapshot(name_or_path, tri_text_data(&cache), &snapshot), free_text);
-    st = accept_folder(tri_text_data(&snapshot),
-                       "its download did not finish, run huggingface-cli download again", folder);
+    st = accept_folder(tri_text_data(&snapshot), name_or_path, folder);
 
 free_text:
     tri_text_free(&cache);
