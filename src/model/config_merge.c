@@ -145,13 +145,25 @@ static int merge_rope(json_t *merged, const json_t *config, const json_t *overri
     return write_rope(merged, &s, modern, type == NULL ? NULL : tri_family_find(type));
 }
 
+static int merge_dtype(json_t *merged, const json_t *config, const json_t *overrides)
+{
+    const json_t *value = json_object_get(overrides, dtype_keys[0]);
+    if (value == NULL)
+        value = json_object_get(overrides, dtype_keys[1]);
+    bool old = json_object_get(config, "dtype") == NULL &&
+               (json_object_get(config, "torch_dtype") != NULL ||
+                json_object_get(overrides, "dtype") == NULL);
+    for (int i = 0; i < 2; i++)
+        json_object_del(merged, dtype_keys[i]);
+    return set(merged, old ? "torch_dtype" : "dtype", value);
+}
+
 static enum tri_status apply(json_t *merged, const json_t *config, const json_t *overrides)
 {
     TRI_TRY(check_twice(overrides));
-    if (holds_any(overrides, dtype_keys, 2))
-        for (int i = 0; i < 2; i++)
-            json_object_del(merged, dtype_keys[i]);
     int bad = json_object_update(merged, (json_t *)(uintptr_t)overrides);
+    if (bad == 0 && holds_any(overrides, dtype_keys, 2))
+        bad = merge_dtype(merged, config, overrides);
     if (bad == 0 && holds_any(overrides, rope_keys, NUM_ROPE_KEYS))
         bad = merge_rope(merged, config, overrides);
     if (bad != 0)

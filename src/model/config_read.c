@@ -9,23 +9,38 @@ bool tri_config_has(const struct tri_config *c, const char *key)
     return value != NULL && !json_is_null(value);
 }
 
-/* Flags of json_dumpb for one short line; escapes control and non-ASCII characters. */
-enum { ONE_LINE = JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12) };
+/* A text of fixed room that keeps the beginning of what is appended. */
+struct beginning {
+    char *text;
+    size_t room, used; /* used grows past room when something was left out */
+};
+
+static int append(const char *piece, size_t bytes, void *ctx)
+{
+    struct beginning *b = ctx;
+    if (b->used < b->room) {
+        size_t fits = b->room - b->used;
+        memcpy(b->text + b->used, piece, bytes < fits ? bytes : fits);
+    }
+    b->used += bytes;
+    return b->used > b->room ? -1 : 0; /* enough seen: stop there */
+}
 
 const char *tri_config_shown(const json_t *value, char *text)
 {
-    enum { ROOM = TRI_SHOWN_BYTES - 4 };
-    if (json_is_object(value) || (json_is_array(value) && json_array_size(value) > 8)) {
-        strcpy(text, json_is_object(value) ? "{...}" : "[...]");
+    /* One line: control and non-ASCII characters are escaped. */
+    const size_t flags =
+        JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12);
+    if (json_is_object(value)) {
+        strcpy(text, "{...}");
         return text;
     }
-    size_t bytes = json_dumpb(value, text, ROOM, ONE_LINE);
-    if (bytes > ROOM) {
-        bytes = ROOM;
-        memcpy(text + ROOM, "...", 3);
-        bytes += 3;
-    }
-    text[bytes] = '\0';
+    struct beginning b = {text, TRI_SHOWN_BYTES - 4, 0};
+    json_dump_callback(value, append, &b, flags);
+    if (b.used <= b.room)
+        text[b.used] = '\0';
+    else
+        strcpy(text + b.room, "...");
     return text;
 }
 
