@@ -139,6 +139,12 @@ static int merge_rope(json_t *merged, const json_t *config, const json_t *overri
                       ? file_modern
                       : json_object_get(overrides, "rope_parameters") != NULL;
 
+    /* The length of pretraining may stand beside the object, where it would now contradict it. */
+    const char *original = "original_max_position_embeddings";
+    if (json_object_get(over.object, original) != NULL &&
+        json_object_get(overrides, original) == NULL)
+        json_object_del(merged, original);
+
     const char *type = json_string_value(json_object_get(merged, "model_type"));
     for (int i = 0; i < NUM_ROPE_KEYS; i++)
         json_object_del(merged, rope_keys[i]);

@@ -30,7 +30,8 @@ struct refusal {
 #define SOFTCAP "soft-capped logits are not supported: choose another model"
 #define SINKS   "attention sinks are not supported: choose another model"
 #define SCALES  "this multiplier is not part of the family's computation: choose another model"
-#define BIASES  "the family has no such biases: check model_type"
+#define BIASES  "the biases of the family are others: check model_type"
+#define QK_NORM "it contradicts the norms of queries and keys of the family: check model_type"
 #define WHOLE   "only decoders that read tokens alone are supported: choose another model"
 #define NO_ROPE "only rotary position embeddings on every layer are supported: choose another model"
 
@@ -85,10 +86,8 @@ static const struct refusal refusals[] = {
     {"use_qkv_bias", NEUTRAL_QKV_BIAS, BIASES},
     {"qkv_bias", NEUTRAL_QKV_BIAS, BIASES},
     {"lm_head_bias", NEUTRAL_ZERO, BIASES},
-    {"use_qk_norm", NEUTRAL_QK_NORM,
-     "the family has no norm of queries and keys: check model_type"},
-    {"qk_layernorm", NEUTRAL_QK_NORM,
-     "the family has no norm of queries and keys: check model_type"},
+    {"use_qk_norm", NEUTRAL_QK_NORM, QK_NORM},
+    {"qk_layernorm", NEUTRAL_QK_NORM, QK_NORM},
     {"use_parallel_residual", NEUTRAL_ZERO,
      "the family has no parallel residual: check model_type"},
     {"parallel_attn", NEUTRAL_ZERO, "the family has no parallel residual: check model_type"},

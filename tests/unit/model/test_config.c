@@ -664,8 +664,14 @@ static void overrides_replace(void **state)
         tri_model_close(model);
     }
     struct tri_model *model =
-        parse_ok("gpt_neox", "\"rotary_pct\": 0.5, \"rotary_emb_base\": 50000",
-                 "{\"rope_parameters\": {\"rope_type\": \"linear\", \"factor\": 2}}");
+        parse_ok("llama", "\"original_max_position_embeddings\": 64",
+                 "{\"rope_parameters\": {\"rope_type\": \"yarn\", \"factor\": 4, "
+                 "\"original_max_position_embeddings\": 256}}");
+    assert_int_equal(model->arch.rope.original_max_positions, 256);
+    tri_model_close(model);
+
+    model = parse_ok("gpt_neox", "\"rotary_pct\": 0.5, \"rotary_emb_base\": 50000",
+                     "{\"rope_parameters\": {\"rope_type\": \"linear\", \"factor\": 2}}");
     assert_int_equal(model->arch.rope.type, TRI_ROPE_LINEAR);
     assert_int_equal(model->arch.rope.rotary_dim, 4);
     assert_true(model->arch.rope.theta == 50000.0);
