@@ -37,7 +37,7 @@ done
 
 # Lines "file included", quoted includes only.
 includes=$(grep -rnoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]+"' \
-    --include='*.c' --include='*.h' --include='*.cu' --include='*.cuh' src include |
+    --include='*.c' --include='*.h' --include='*.inc' --include='*.cu' --include='*.cuh' src include |
     sed -E 's/^([^:]+):([0-9]+):.*"([^"]+)"$/\1 \2 \3/')
 while read -r file line included; do
     [ -n "$file" ] || continue

@@ -36,8 +36,9 @@ fuzz() {
             "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log") runs," \
             "coverage $(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)"
     else
-        echo "fuzz $name: FINDING, the input and the end of build/fuzz/$name.log:"
         tail -n 40 "$log"
+        echo "fuzz $name: FINDING; the end of build/fuzz/$name.log is above. To replay the input:" \
+            "build/fuzz/tests/fuzz/fuzz_$name FILE"
         return 1
     fi
 }

@@ -59,7 +59,7 @@ missing() {
         have "${entry%%:*}" || list="$list ${entry##*:}"
     done
     if have dpkg-query; then
-        [ "$set_name" = build ] || libraries="${libraries% libclang-rt-*} $(clang_runtime):"
+        [ "$set_name" = build ] || libraries="$libraries $(clang_runtime):"
         installed=$(for entry in $libraries; do echo "${entry%%:*}"; done |
             xargs dpkg-query -W -f='${Package} ${db:Status-Status}\n' 2>/dev/null || true)
         for entry in $libraries; do
