@@ -3,6 +3,10 @@ add_library(trireme_options INTERFACE)
 target_compile_options(trireme_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
   -Wno-unknown-pragmas -fno-math-errno)
+if(NOT TRIREME_OPENMP)
+  # Numbers of threads appear in pragmas alone.
+  target_compile_options(trireme_options INTERFACE -Wno-unused-variable -Wno-unused-but-set-variable)
+endif()
 if(TRIREME_WERROR)
   target_compile_options(trireme_options INTERFACE -Werror)
 endif()

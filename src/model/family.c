@@ -1,5 +1,5 @@
-/* The families. To add one, add an entry to `families` (docs/howto-add-a-family.md): tests then
- * want a golden folder of it. */
+/* The families. To add one, add an entry to `families` (docs/howto-add-a-model-family.md): tests
+ * then want a golden folder of it. */
 #include "model/family.h"
 
 #include <stdio.h>
