@@ -38,12 +38,22 @@ void tri_error_clear(void)
     error_text[0] = '\0';
 }
 
+/* What an error quotes comes from files and command lines: it must not break the line, or move the
+ * cursor of a terminal. */
+static void keep_one_line(void)
+{
+    for (char *p = error_text; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7F)
+            *p = '?';
+}
+
 enum tri_status tri_fail(enum tri_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     vsnprintf(error_text, sizeof error_text, format, args);
     va_end(args);
+    keep_one_line();
     return status;
 }
 
@@ -56,6 +66,7 @@ enum tri_status tri_fail_errno(int errno_value, const char *format, ...)
     if (used >= 0 && used < ERROR_TEXT_BYTES)
         snprintf(error_text + used, sizeof error_text - (size_t)used, ": %s",
                  strerror(errno_value));
+    keep_one_line();
     return errno_value == ENOMEM ? TRI_NOMEM : TRI_IO;
 }
 
@@ -69,4 +80,5 @@ void tri_error_prefix(const char *format, ...)
     va_end(args);
     if (used >= 0 && used < ERROR_TEXT_BYTES)
         snprintf(error_text + used, sizeof error_text - (size_t)used, ": %.900s", old);
+    keep_one_line();
 }
