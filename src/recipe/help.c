@@ -68,3 +68,18 @@ void tri_recipe_help(FILE *to)
             print_option(to, table, &table->options[k]);
     }
 }
+
+bool tri_recipe_help_key(const char *key, FILE *to)
+{
+    bool any = false;
+    for (int i = 0; i < NUM_SECTIONS; i++) {
+        const struct tri_option_table *table = tri_recipe_sections[i].table;
+        bool whole = *key != '\0' && strcmp(table->section, key) == 0;
+        for (size_t k = 0; k < table->count; k++)
+            if (whole || tri_recipe_is_name(table, &table->options[k], key)) {
+                print_option(to, table, &table->options[k]);
+                any = true;
+            }
+    }
+    return any;
+}

@@ -59,8 +59,9 @@ bool tri_recipe_at(const struct tri_recipe *recipe, size_t index, struct found *
 /* Does an option, an alias or a foreign key begin with "key."? */
 bool tri_recipe_is_prefix(const char *key);
 
-/* Fail with "<where>: unknown key 'x'; did you mean 'y'?". */
-enum tri_status tri_recipe_unknown(const char *where, const char *key);
+/* Is `name` the full name of the option, or one of its aliases? */
+bool tri_recipe_is_name(const struct tri_option_table *table, const struct tri_option *option,
+                        const char *name);
 
 /* Keys of other tools that we know and do not honour. */
 struct foreign {

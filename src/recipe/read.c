@@ -249,7 +249,7 @@ enum tri_status tri_recipe_read_key(struct tri_recipe *recipe, const char *full_
 
     char where[WHERE_BYTES];
     if (!tri_recipe_is_prefix(key) && !wildcard)
-        return tri_recipe_unknown(where_text(place, where), full_key);
+        return tri_recipe_unknown_key(where_text(place, where), full_key);
     if (mapping)
         return read_mapping(recipe, key, value, place);
     /* Arctic writes a list of checkpoint engines; ours is one engine. */

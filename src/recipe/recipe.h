@@ -5,6 +5,7 @@
 #ifndef TRI_RECIPE_RECIPE_H
 #define TRI_RECIPE_RECIPE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -55,5 +56,11 @@ uint64_t tri_recipe_hash(const struct tri_recipe *recipe);
 
 /* The reference of all keys: name, type, default, range, what it does. */
 void tri_recipe_help(FILE *to);
+
+/* The same for one key, by any of its names, or for one section. False if there is none. */
+bool tri_recipe_help_key(const char *key, FILE *to);
+
+/* Fail with "<where>: unknown key 'x'; did you mean 'y'?". */
+enum tri_status tri_recipe_unknown_key(const char *where, const char *key);
 
 #endif

@@ -62,18 +62,25 @@ static bool next_name(const struct tri_option_table *table, const struct tri_opt
 
 enum { NAME_BYTES = 128 };
 
+bool tri_recipe_is_name(const struct tri_option_table *table, const struct tri_option *option,
+                        const char *name)
+{
+    char other[NAME_BYTES];
+    const char *at = NULL;
+    while (next_name(table, option, &at, other, sizeof other))
+        if (strcmp(other, name) == 0)
+            return true;
+    return false;
+}
+
 bool tri_recipe_find(const struct tri_recipe *recipe, const char *key, struct found *out)
 {
-    char name[NAME_BYTES];
     struct found found;
-    for (size_t i = 0; tri_recipe_at(recipe, i, &found); i++) {
-        const char *at = NULL;
-        while (next_name(found.section->table, found.option, &at, name, sizeof name))
-            if (strcmp(name, key) == 0) {
-                *out = found;
-                return true;
-            }
-    }
+    for (size_t i = 0; tri_recipe_at(recipe, i, &found); i++)
+        if (tri_recipe_is_name(found.section->table, found.option, key)) {
+            *out = found;
+            return true;
+        }
     return false;
 }
 
@@ -139,7 +146,7 @@ static bool compare(void *ctx, const char *name)
     return false;
 }
 
-enum tri_status tri_recipe_unknown(const char *where, const char *key)
+enum tri_status tri_recipe_unknown_key(const char *where, const char *key)
 {
     struct nearest nearest = {.key = key, .distance = 1000};
     visit_names(compare, &nearest);

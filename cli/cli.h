@@ -1,0 +1,41 @@
+/* The command line: one file a verb, one row a verb in verbs.c. */
+#ifndef TRI_CLI_CLI_H
+#define TRI_CLI_CLI_H
+
+#include <stddef.h>
+
+#include "recipe/recipe.h"
+
+struct tri_cli_verb {
+    const char *name;
+    const char *usage;   /* what stands behind the name */
+    const char *summary; /* one line for the list of verbs */
+    const char *help;    /* the rest of its page */
+    /* argv[0] is the verb. Returns the exit code: 0 or 1. */
+    int (*run)(int argc, char **argv);
+};
+extern const struct tri_cli_verb tri_cli_verbs[];
+extern const size_t tri_cli_num_verbs;
+
+int tri_cli_train(int argc, char **argv);
+int tri_cli_eval(int argc, char **argv);
+int tri_cli_check(int argc, char **argv);
+int tri_cli_rehearse(int argc, char **argv);
+int tri_cli_info(int argc, char **argv);
+int tri_cli_help(int argc, char **argv);
+int tri_cli_version(int argc, char **argv);
+
+/* The verb of this name, or NULL. */
+const struct tri_cli_verb *tri_cli_find(const char *name);
+
+/* Fail with "unknown verb 'x'; did you mean 'y'?". */
+enum tri_status tri_cli_unknown(const char *name);
+
+/* Open the recipe argv[1] with the overrides behind it: "RECIPE [--key value]...". The log level
+ * of the recipe is in force from here on. */
+enum tri_status tri_cli_recipe(int argc, char **argv, struct tri_recipe **out);
+
+/* The end of a verb: print the error, if there is one, and give the exit code. */
+int tri_cli_end(enum tri_status status);
+
+#endif

@@ -1,0 +1,32 @@
+/* trireme VERB ...: find the verb, run it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+static int dispatch(int argc, char **argv)
+{
+    char *help[] = {"help", NULL};
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return tri_cli_help(1, help);
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+        return tri_cli_version(1, help);
+    const struct tri_cli_verb *verb = tri_cli_find(argv[1]);
+    if (verb == NULL)
+        return tri_cli_end(tri_cli_unknown(argv[1]));
+    for (int i = 2; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            char *page[] = {"help", argv[1], NULL};
+            return tri_cli_help(2, page);
+        }
+    return verb->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+    int code = dispatch(argc, argv);
+    /* A full disk behind standard output shows only here. */
+    if (fflush(stdout) != 0 && code == 0)
+        code = tri_cli_end(tri_fail(TRI_IO, "cannot write to standard output"));
+    return code;
+}

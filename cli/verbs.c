@@ -1,0 +1,51 @@
+/* All verbs, in the order of the help page. */
+#include <string.h>
+
+#include "base/text.h"
+#include "cli.h"
+
+#define RECIPE_KEYS                                                                                \
+    "\n"                                                                                           \
+    "RECIPE is a YAML file; `trireme help recipe` lists its keys. Any key can be given on the\n"   \
+    "command line, where it wins over the file:\n"                                                 \
+    "\n"                                                                                           \
+    "  --optimizer.learning_rate 1e-5    --data.max_length=128ki    --tiled_mlp_compute false\n"   \
+    "  --data.sources '[book.txt, papers.jsonl]'\n"
+
+const struct tri_cli_verb tri_cli_verbs[] = {
+    {"info", "", "Show what this machine and this build offer", "", tri_cli_info},
+    {"help", "[VERB | recipe | KEY]", "Explain a verb, all keys of a recipe, or one key",
+     "\n"
+     "  trireme help train                    a verb\n"
+     "  trireme help recipe                   every key a recipe can have\n"
+     "  trireme help optimizer                the keys of one section\n"
+     "  trireme help data.max_length          one key, by any of its names\n",
+     tri_cli_help},
+    {"version", "", "Print the version", "", tri_cli_version},
+};
+
+const size_t tri_cli_num_verbs = sizeof tri_cli_verbs / sizeof *tri_cli_verbs;
+
+const struct tri_cli_verb *tri_cli_find(const char *name)
+{
+    for (size_t i = 0; i < tri_cli_num_verbs; i++)
+        if (strcmp(tri_cli_verbs[i].name, name) == 0)
+            return &tri_cli_verbs[i];
+    return NULL;
+}
+
+enum tri_status tri_cli_unknown(const char *name)
+{
+    const char *names[sizeof tri_cli_verbs / sizeof *tri_cli_verbs];
+    for (size_t i = 0; i < tri_cli_num_verbs; i++)
+        names[i] = tri_cli_verbs[i].name;
+    int64_t nearest = tri_text_nearest(name, names, tri_cli_num_verbs);
+    if (nearest >= 0)
+        return tri_fail(TRI_INVALID, "unknown verb '%.60s'; did you mean '%s'?", name,
+                        names[nearest]);
+    size_t bytes = strlen(name);
+    if ((bytes > 4 && strcmp(name + bytes - 4, ".yml") == 0) ||
+        (bytes > 5 && strcmp(name + bytes - 5, ".yaml") == 0))
+        return tri_fail(TRI_INVALID, "the verb is missing: trireme train %.200s", name);
+    return tri_fail(TRI_INVALID, "unknown verb '%.60s' (`trireme help` lists all)", name);
+}
