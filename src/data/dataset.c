@@ -208,7 +208,7 @@ static enum tri_status read_record(const struct tri_dataset *dataset, int64_t nu
         tri_sample_close(&sample);
     }
     if (st != TRI_OK)
-        tri_error_prefix("%s, byte %" PRIu64 ": ", file->path, record->offset);
+        tri_error_prefix("%s, byte %" PRIu64, file->path, record->offset);
 close_map:
     tri_map_close(&map);
     return st;

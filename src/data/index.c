@@ -48,7 +48,7 @@ static enum tri_status at_line(const struct pass *pass, uint32_t file, int64_t l
                                enum tri_status status)
 {
     if (status != TRI_OK)
-        tri_error_prefix("%s:%" PRId64 ": ", pass->files->file[file].path, line);
+        tri_error_prefix("%s:%" PRId64, pass->files->file[file].path, line);
     return status;
 }
 
@@ -260,6 +260,8 @@ static enum tri_status add_file(struct pass *pass, uint32_t number)
 
     struct tri_map map;
     TRI_TRY(tri_map_open(file->path, &map));
+    if (map.bytes > 0) /* a hint, so its failure is not one of ours */
+        (void)madvise((void *)(uintptr_t)map.data, map.bytes, MADV_SEQUENTIAL);
     const enum tri_status st =
         file->lines ? add_lines(pass, number, &map) : add_text(pass, number, &map);
     tri_map_close(&map);

@@ -1,0 +1,79 @@
+/* A line of JSONL: whatever it holds, it is refused in one line, or every cut of it is a batch. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/batch.h"
+#include "data/sample.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+enum { VOCAB = 300, MAX_TOKENS = 1 << 16 };
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition);                  \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* Tokens [first, first + count) make a batch that agrees with what was measured. */
+static void check_cut(const struct tri_sample *sample, int64_t first, int64_t count,
+                      struct tri_batch *batch)
+{
+    int64_t documents, trained;
+    tri_sample_measure(sample, first, count, &documents, &trained);
+    CHECK(tri_sample_take(sample, first, count, batch->ids, batch->labels, batch->positions) ==
+          TRI_OK);
+    batch->num_tokens = count;
+    CHECK(tri_batch_finish(batch) == TRI_OK);
+    CHECK(batch->num_docs == documents);
+    CHECK(batch->num_trained == trained);
+    for (int64_t t = 0; t < count; t++) {
+        CHECK(batch->ids[t] >= 0 && batch->ids[t] < VOCAB);
+        CHECK(batch->labels[t] == TRI_IGNORE_LABEL ||
+              (batch->labels[t] >= 0 && batch->labels[t] < VOCAB));
+    }
+    for (int64_t d = 0; d < batch->num_docs; d++)
+        CHECK(batch->positions[batch->doc_begin[d]] == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static struct tri_tokenizer *tokenizer;
+    static struct tri_batch batch;
+    static struct tri_columns columns;
+    if (!tokenizer) {
+        const struct tri_token_ids model = {.vocab = VOCAB, .bos = 256, .eos = 257, .pad = -1};
+        CHECK(tri_byte_tokenizer_open(&model, &tokenizer) == TRI_OK);
+        CHECK(tri_batch_open(MAX_TOKENS, &batch) == TRI_OK);
+    }
+    columns.count = 0;
+    const struct tri_sample_rules rules = {
+        .tokenizer = tokenizer,
+        .vocab = VOCAB,
+        .add_bos = bytes % 2 == 1,
+        .add_eos = bytes % 3 == 1,
+        .columns = &columns,
+    };
+    struct tri_sample sample;
+    if (tri_sample_from_line(&rules, (const char *)data, bytes, &sample) != TRI_OK) {
+        CHECK(tri_error_text()[0] != '\0');
+        CHECK(!strpbrk(tri_error_text(), "\n\r\033"));
+        return 0;
+    }
+    CHECK(sample.tokens >= 1);
+    if (sample.tokens <= MAX_TOKENS) {
+        check_cut(&sample, 0, sample.tokens, &batch);
+        const int64_t piece = 1 + (int64_t)(bytes % 7);
+        for (int64_t first = 0; first < sample.tokens; first += piece) {
+            const int64_t left = sample.tokens - first;
+            check_cut(&sample, first, left < piece ? left : piece, &batch);
+        }
+    }
+    tri_sample_close(&sample);
+    return 0;
+}
