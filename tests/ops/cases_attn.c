@@ -35,9 +35,9 @@ const struct tri_case_attn tri_case_attn_shapes[] = {
     {100, 150, 4, 1, 64, 100, 50, 0, documents_of_200, 4, 1}, /* a straddling document */
     {80, 170, 2, 2, 128, 110, 20, 25, documents_of_200, 4, 1},
     {113, 113, 2, 1, 64, 0, 0, 0, one_document, 1, 40}, /* scores in the hundreds */
-    {300, 300, 8, 2, 64, 0, 0, 0, one_document, 1, 1},
-    {350, 650, 2, 1, 64, 350, 50, 0, documents_of_700, 3, 1},
-    {350, 650, 2, 2, 128, 330, 30, 200, documents_of_700, 3, 1},
+    {300, 300, 4, 1, 64, 0, 0, 0, one_document, 1, 1},
+    {300, 600, 2, 1, 64, 350, 50, 0, documents_of_700, 3, 1},
+    {250, 550, 1, 1, 128, 330, 30, 200, documents_of_700, 3, 1},
 };
 const int tri_case_num_attn_shapes =
     (int)(sizeof(tri_case_attn_shapes) / sizeof(tri_case_attn_shapes[0]));

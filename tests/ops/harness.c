@@ -291,7 +291,8 @@ static void check_block(struct tri_test_place *place, const struct tri_test_case
         if (written)
             memcpy(after + at, block->image + at, width);
     }
-    for (size_t i = 0; i < bytes; i++)
+    bool equal = memcmp(after, block->image, bytes) == 0;
+    for (size_t i = 0; !equal && i < bytes; i++)
         if (after[i] != block->image[i])
             fail_msg(
                 "%s: %s: byte %zu of the block of %zu, which is not the op's to write, changed",
