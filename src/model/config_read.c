@@ -32,7 +32,7 @@ const char *tri_config_shown(const json_t *value, char *text)
     const size_t flags =
         JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12);
     if (json_is_object(value)) {
-        strcpy(text, "{...}");
+        memcpy(text, "{...}", sizeof "{...}");
         return text;
     }
     struct beginning b = {text, TRI_SHOWN_BYTES - 4, 0};
@@ -40,7 +40,7 @@ const char *tri_config_shown(const json_t *value, char *text)
     if (b.used <= b.room)
         text[b.used] = '\0';
     else
-        strcpy(text + b.room, "...");
+        memcpy(text + b.room, "...", sizeof "...");
     return text;
 }
 
