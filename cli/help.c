@@ -16,28 +16,29 @@ static void print_front_page(void)
         printf("  %-10s %s\n", tri_cli_verbs[i].name, tri_cli_verbs[i].summary);
     if (tri_cli_find("train") == NULL)
         return;
-    printf("\n"
-           "First steps:\n"
-           "\n"
-           "  1. Write a recipe, say my.yml. This is a whole one:\n"
-           "\n"
-           "       model:\n"
-           "         name_or_path: /path/to/a/Hugging/Face/model\n"
-           "       data:\n"
-           "         sources: [book.txt]        # .txt and .jsonl files, or folders of them\n"
-           "         max_length: 32ki\n"
-           "         overlength: split          # what to do with longer documents\n"
-           "       optimizer:\n"
-           "         learning_rate: 1e-5\n"
-           "       checkpoint:\n"
-           "         output_dir: out\n"
-           "\n"
-           "  2. trireme rehearse my.yml        see in seconds what a step needs\n"
-           "  3. trireme train my.yml           train; type it again to go on where it stopped\n"
-           "  4. out/ is a Hugging Face model: load it in Transformers or vLLM as it is\n"
-           "\n"
-           "`trireme help VERB` explains a verb, `trireme help recipe` every key.\n"
-           "Recipes to start from are in the folder examples/ of the sources.\n");
+    printf(
+        "\n"
+        "First steps:\n"
+        "\n"
+        "  1. Write a recipe, say my.yml. This is a whole one:\n"
+        "\n"
+        "       model:\n"
+        "         name_or_path: /path/to/a/Hugging/Face/model\n"
+        "       data:\n"
+        "         sources: [samples.jsonl]   # a line: {\"input_ids\": [...]} or {\"text\": ...}\n"
+        "         max_length: 32ki\n"
+        "         overlength: split          # what to do with longer documents\n"
+        "       optimizer:\n"
+        "         learning_rate: 1e-5\n"
+        "       checkpoint:\n"
+        "         output_dir: out\n"
+        "\n"
+        "  2. trireme rehearse my.yml        see in seconds what a step needs\n"
+        "  3. trireme train my.yml           train; type it again to go on where it stopped\n"
+        "  4. out/ is a Hugging Face model: load it in Transformers or vLLM as it is\n"
+        "\n"
+        "`trireme help VERB` explains a verb, `trireme help recipe` every key.\n"
+        "Recipes to start from are in the folder examples/ of the sources.\n");
 }
 
 static void print_verb(const struct tri_cli_verb *verb)

@@ -13,6 +13,38 @@
     "  --data.sources '[book.txt, papers.jsonl]'\n"
 
 const struct tri_cli_verb tri_cli_verbs[] = {
+    {"train", "RECIPE [--key value]...", "Train a model",
+     RECIPE_KEYS "\n"
+                 "The output folder gets metrics.jsonl, checkpoint-N folders, and at the end the "
+                 "model itself.\n"
+                 "SIGTERM or Ctrl-C stops after the step at work and saves; the same command goes "
+                 "on from there.\n",
+     tri_cli_train},
+    {"eval", "RECIPE [--key value]...", "Measure the loss on data.eval_sources", RECIPE_KEYS,
+     tri_cli_eval},
+    {"rehearse", "RECIPE [--key value]...", "Show in seconds what a long step needs",
+     "\n"
+     "Makes and touches every allocation of a training step over data.max_length tokens, but "
+     "computes\n"
+     "products and attention on their first tile only. Needs the model's config.json; neither "
+     "weights\n"
+     "nor data.\n" RECIPE_KEYS,
+     tri_cli_rehearse},
+    {"check", "DIR... [--dtype D] [--key value]...", "Compare with what Transformers computed",
+     "\n"
+     "DIR is a golden folder: a small model with logits, loss, gradients and training steps "
+     "computed in\n"
+     "float64 by Transformers (tests/golden has some; tools/golden.py makes one from any model). "
+     "Exit\n"
+     "code 1 if a number is over its bound.\n"
+     "\n"
+     "  --dtype float32 | float64             float64 runs the plain reference kernels\n"
+     "  --activation_checkpointing none       or any other key of how a step is computed\n"
+     "                                        (backend, cpu_kernels, threads, fpdt.chunk_size,\n"
+     "                                        tiled_mlp_num_shards, loss_slice_gb): none of them "
+     "may\n"
+     "                                        change the numbers\n",
+     tri_cli_check},
     {"info", "", "Show what this machine and this build offer", "", tri_cli_info},
     {"help", "[VERB | recipe | KEY]", "Explain a verb, all keys of a recipe, or one key",
      "\n"

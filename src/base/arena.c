@@ -74,14 +74,27 @@ static enum tri_status remember(struct tri_arena *arena, const char *name, size_
     return TRI_OK;
 }
 
+enum tri_status tri_arena_reserve(struct tri_arena *arena, size_t bytes)
+{
+    size_t target = round_up(bytes, COMMIT_STEP);
+    if (bytes > arena->capacity)
+        return tri_fail(TRI_NOMEM, "%.1f MiB asked of %.1f MiB %s memory", (double)bytes / 0x1p20,
+                        (double)arena->capacity / 0x1p20, arena->memory->name);
+    if (target > arena->committed) {
+        TRI_TRY(arena->memory->commit(arena->memory->ctx, arena->base, arena->committed, target));
+        arena->committed = target;
+    }
+    return TRI_OK;
+}
+
 enum tri_status tri_arena_alloc(struct tri_arena *arena, const char *name, size_t bytes, void **out)
 {
     size_t end = arena->used;
     if (bytes > arena->capacity || (end += round_up(bytes, TRI_ARENA_ALIGN)) > arena->capacity ||
         (arena->fail_in > 0 && --arena->fail_in == 0))
         return tri_fail(TRI_NOMEM,
-                        "no room for '%s': %.1f MiB asked, %.1f MiB of %.1f MiB %s memory in use", name,
-                        (double)bytes / 0x1p20, (double)arena->used / 0x1p20,
+                        "no room for '%s': %.1f MiB asked, %.1f MiB of %.1f MiB %s memory in use",
+                        name, (double)bytes / 0x1p20, (double)arena->used / 0x1p20,
                         (double)arena->capacity / 0x1p20, arena->memory->name);
     if (end > arena->committed) {
         size_t target = round_up(end, COMMIT_STEP);

@@ -27,7 +27,12 @@ void tri_arena_close(struct tri_arena *arena);
 
 /* Get `bytes` (0 is allowed) under a name that lives as long as the arena (a literal).
  * Contents are undefined. TRI_NOMEM leaves the arena as it was. */
-enum tri_status tri_arena_alloc(struct tri_arena *arena, const char *name, size_t bytes, void **out);
+enum tri_status tri_arena_alloc(struct tri_arena *arena, const char *name, size_t bytes,
+                                void **out);
+
+/* Make the first `bytes` usable now (and touch nothing), so that no later allocation up to there
+ * can fail for want of memory. */
+enum tri_status tri_arena_reserve(struct tri_arena *arena, size_t bytes);
 
 /* Everything allocated after a mark is given back by releasing it. */
 size_t tri_arena_mark(const struct tri_arena *arena);

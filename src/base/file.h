@@ -42,6 +42,9 @@ enum tri_status tri_file_copy(const char *from, const char *to);
 /* mkdir -p */
 enum tri_status tri_make_folder(const char *path);
 
+/* Give a complete folder its name: one rename, then the folder above is synced. */
+enum tri_status tri_rename_folder(const char *from, const char *to);
+
 /* Remove a folder and everything in it; one that is not there is fine. */
 enum tri_status tri_remove_folder(const char *path);
 

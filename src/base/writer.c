@@ -221,3 +221,10 @@ enum tri_status tri_file_copy(const char *from, const char *to)
     tri_map_close(&map);
     return st;
 }
+
+enum tri_status tri_rename_folder(const char *from, const char *to)
+{
+    if (rename(from, to) != 0)
+        return tri_fail_errno(errno, "cannot rename %s to %s", from, to);
+    return sync_folder_of(to);
+}

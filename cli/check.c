@@ -1,0 +1,72 @@
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "verify/check.h"
+
+/* The option of pass/options.h that an argument "--name" names. */
+static const struct tri_option *find_option(const char *name)
+{
+    for (size_t i = 0; i < tri_pass_option_table.count; i++)
+        if (strcmp(tri_pass_option_table.options[i].name, name) == 0)
+            return &tri_pass_option_table.options[i];
+    return NULL;
+}
+
+/* Take "--key value" at argv[i]; everything else is a folder. */
+static enum tri_status read_argument(int argc, char **argv, int *i, struct tri_pass_options *pass,
+                                     const char **dtype)
+{
+    const char *name = argv[*i] + 2;
+    if (*i + 1 >= argc)
+        return tri_fail(TRI_INVALID, "%s: a value is missing", argv[*i]);
+    const char *value = argv[++*i];
+    if (strcmp(name, "dtype") == 0 || strcmp(name, "model.dtype") == 0) {
+        *dtype = value;
+        return TRI_OK;
+    }
+    const struct tri_option *option = find_option(name);
+    if (option == NULL)
+        return tri_fail(TRI_INVALID, "unknown option --%s; `trireme help check` lists them", name);
+    enum tri_status st = tri_option_set(option, &value, 1, pass);
+    if (st != TRI_OK)
+        tri_error_prefix("--%s", name);
+    return st;
+}
+
+/* Check each folder; `over` counts those with a number over its bound. */
+static enum tri_status check_all(int argc, char **argv, struct tri_pass_options *pass, int *over)
+{
+    const char *dtype = NULL;
+    int folders = 0;
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], "--", 2) == 0)
+            TRI_TRY(read_argument(argc, argv, &i, pass, &dtype));
+    for (int i = 1; i < argc; i++) {
+        struct tri_check_result result;
+        if (strncmp(argv[i], "--", 2) == 0) {
+            i++; /* its value */
+            continue;
+        }
+        folders++;
+        TRI_TRY(tri_check(argv[i], pass, dtype, stdout, &result));
+        printf("  %d of %d within bounds\n", result.rows - result.failed, result.rows);
+        *over += result.failed > 0;
+    }
+    if (folders == 0)
+        return tri_fail(TRI_INVALID, "a golden folder is missing: trireme check DIR... "
+                                     "(tools/golden.py makes one from any model)");
+    return TRI_OK;
+}
+
+int tri_cli_check(int argc, char **argv)
+{
+    struct tri_pass_options pass = {0};
+    int over = 0;
+    enum tri_status st = tri_option_defaults(&tri_pass_option_table, &pass);
+    if (st == TRI_OK)
+        st = check_all(argc, argv, &pass, &over);
+    tri_option_clear(&tri_pass_option_table, &pass);
+    return st != TRI_OK ? tri_cli_end(st) : over > 0;
+}

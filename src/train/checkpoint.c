@@ -1,0 +1,181 @@
+#include "train/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "ckpt/hf.h"
+#include "train/state.h"
+
+enum { PATH_BYTES = 4096 };
+
+static enum tri_status make_path(char *out, const char *folder, const char *name, int64_t step,
+                                 const char *suffix)
+{
+    int n = name != NULL
+                ? snprintf(out, PATH_BYTES, "%s/%s", folder, name)
+                : snprintf(out, PATH_BYTES, "%s/checkpoint-%" PRId64 "%s", folder, step, suffix);
+    if (n < 0 || n >= PATH_BYTES)
+        return tri_fail(TRI_INVALID, "checkpoint.output_dir: the path is too long");
+    return TRI_OK;
+}
+
+/* Steps of the complete checkpoints in a folder, ascending. The caller frees *steps. */
+static int compare_steps(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static enum tri_status list_checkpoints(const char *folder, bool clean, int64_t **steps,
+                                        int64_t *count)
+{
+    enum tri_status st = TRI_OK;
+    int64_t *list = NULL;
+    int64_t n = 0;
+    int64_t room = 0;
+    DIR *dir = opendir(folder);
+    if (dir == NULL)
+        return tri_fail_errno(errno, "%s", folder);
+    for (struct dirent *entry; st == TRI_OK && (entry = readdir(dir)) != NULL;) {
+        long long step;
+        int used = 0;
+        char path[PATH_BYTES];
+        if (sscanf(entry->d_name, "checkpoint-%lld%n", &step, &used) != 1 || step < 0)
+            continue;
+        st = make_path(path, folder, entry->d_name, 0, "");
+        if (st == TRI_OK && strcmp(entry->d_name + used, ".tmp") == 0 && clean)
+            st = tri_remove_folder(path); /* an interrupted save */
+        if (st != TRI_OK || entry->d_name[used] != '\0')
+            continue;
+        if (n == room) {
+            room = room == 0 ? 16 : 2 * room;
+            int64_t *grown = realloc(list, (size_t)room * sizeof *list);
+            if (grown == NULL) {
+                st = tri_fail(TRI_NOMEM, "no memory for the list of checkpoints");
+                break;
+            }
+            list = grown;
+        }
+        list[n++] = step;
+    }
+    closedir(dir);
+    if (st != TRI_OK) {
+        free(list);
+        return st;
+    }
+    if (n > 0)
+        qsort(list, (size_t)n, sizeof *list, compare_steps);
+    *steps = list;
+    *count = n;
+    return TRI_OK;
+}
+
+static enum tri_status remove_old(struct tri_run *run)
+{
+    const char *folder = run->recipe->checkpoint.output_dir;
+    int64_t limit = run->recipe->checkpoint.save_total_limit;
+    int64_t *steps = NULL;
+    int64_t count = 0;
+    char path[PATH_BYTES];
+    enum tri_status st = TRI_OK;
+    if (limit <= 0)
+        return TRI_OK;
+    TRI_TRY(list_checkpoints(folder, false, &steps, &count));
+    for (int64_t i = 0; i + limit < count && st == TRI_OK; i++) {
+        st = make_path(path, folder, NULL, steps[i], "");
+        if (st == TRI_OK)
+            st = tri_remove_folder(path);
+    }
+    free(steps);
+    return st;
+}
+
+static struct tri_hf_export export_of(const struct tri_run *run)
+{
+    return (struct tri_hf_export){.source_folder = run->model_folder,
+                                  .config_overrides = run->overrides,
+                                  .dtype = run->act,
+                                  .max_shard_bytes = run->recipe->checkpoint.max_shard_gb * 0x1p30};
+}
+
+static enum tri_status fill(struct tri_run *run, const char *folder)
+{
+    struct tri_hf_export how = export_of(run);
+    struct tri_flat weights = tri_flat_weights(run->trainer);
+    TRI_TRY(tri_make_folder(folder));
+    TRI_TRY(tri_hf_save(run->model, folder, &how, tri_flat_source, &weights));
+    TRI_TRY(tri_state_save_tensors(run, folder));
+    return tri_state_save(run, folder);
+}
+
+enum tri_status tri_checkpoint_save(struct tri_run *run)
+{
+    const char *folder = run->recipe->checkpoint.output_dir;
+    char done[PATH_BYTES];
+    char making[PATH_BYTES];
+    double start = tri_clock();
+    TRI_TRY(make_path(done, folder, NULL, run->state.step, ""));
+    TRI_TRY(make_path(making, folder, NULL, run->state.step, ".tmp"));
+    if (tri_path_is_folder(done))
+        return TRI_OK;
+    TRI_TRY(tri_remove_folder(making));
+    enum tri_status st = fill(run, making);
+    if (st == TRI_OK)
+        st = tri_rename_folder(making, done);
+    if (st != TRI_OK) {
+        char cause[1024];
+        snprintf(cause, sizeof cause, "%s", tri_error_text());
+        tri_remove_folder(making); /* an incomplete save is of no use; its failure is no news */
+        return tri_fail(st, "saving %s: %s; earlier checkpoints are untouched", done, cause);
+    }
+    tri_info("saved %s in %.1f s", done, tri_clock() - start);
+    return remove_old(run);
+}
+
+enum tri_status tri_checkpoint_export(struct tri_run *run)
+{
+    struct tri_hf_export how = export_of(run);
+    struct tri_flat weights = tri_flat_weights(run->trainer);
+    const char *folder = run->recipe->checkpoint.output_dir;
+    TRI_TRY(tri_hf_save(run->model, folder, &how, tri_flat_source, &weights));
+    tri_info("model: %s (loads with from_pretrained)", folder);
+    return TRI_OK;
+}
+
+enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed)
+{
+    const char *folder = run->recipe->checkpoint.output_dir;
+    int64_t *steps = NULL;
+    int64_t count = 0;
+    char path[PATH_BYTES];
+    *resumed = false;
+    TRI_TRY(list_checkpoints(folder, true, &steps, &count));
+    int64_t newest = count > 0 ? steps[count - 1] : -1;
+    free(steps);
+    if (newest < 0)
+        return TRI_OK;
+    TRI_TRY(make_path(path, folder, NULL, newest, ""));
+    if (!run->recipe->checkpoint.auto_resume)
+        return tri_fail(TRI_INVALID,
+                        "%s is there already and checkpoint.auto_resume is false: choose another "
+                        "checkpoint.output_dir, or remove it",
+                        path);
+    TRI_TRY(tri_state_load(run, path));
+    struct tri_flat weights = {
+        .trainer = run->trainer, .data = run->trainer->weights, .dtype = run->act};
+    TRI_TRY(tri_hf_load(run->model, path, tri_flat_sink, &weights));
+    TRI_TRY(tri_state_load_tensors(run, path));
+    run->trainer->optimizer.step = run->state.step;
+    TRI_TRY(tri_loader_seek(run->loader, run->state.position));
+    tri_info("resumed from %s", path);
+    *resumed = true;
+    return TRI_OK;
+}

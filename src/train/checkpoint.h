@@ -1,0 +1,30 @@
+/* Saving and resuming a run.
+ *
+ *   OUTPUT/checkpoint-N/          complete when it has this name: made as checkpoint-N.tmp, synced,
+ *                                 renamed
+ *     config.json, model*.safetensors, ...   what Transformers loads
+ *     optimizer.safetensors       "m.NAME", "v.NAME" float32, by Hugging Face names, so that any
+ *                                 later layout can read them; "master.NAME" when the weights have
+ *                                 fewer bits
+ *     recipe.yml                  the effective recipe
+ *     trainer_state.json          step, data position, counts, identity of the data
+ *
+ * A resumed run gives, bit for bit on the CPU, what an uninterrupted one gives. */
+#ifndef TRI_TRAIN_CHECKPOINT_H
+#define TRI_TRAIN_CHECKPOINT_H
+
+#include "train/run.h"
+
+/* Save run->state and all tensors as OUTPUT/checkpoint-<step>, then delete the oldest beyond
+ * save_total_limit. A checkpoint of this step that is already there is left as it is. */
+enum tri_status tri_checkpoint_save(struct tri_run *run);
+
+/* Export the weights into OUTPUT itself: what `from_pretrained(OUTPUT)` loads. */
+enum tri_status tri_checkpoint_export(struct tri_run *run);
+
+/* Go on from the newest complete checkpoint of OUTPUT, if there is one: tensors, state, data
+ * position. A checkpoint of another recipe or other data is TRI_INVALID. Left-overs of an
+ * interrupted save are removed. */
+enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed);
+
+#endif

@@ -1,0 +1,151 @@
+/* The loop around the step: data, log, evaluation, checkpoints, stopping. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "train/checkpoint.h"
+#include "train/lock.h"
+#include "train/metrics.h"
+#include "train/stop.h"
+
+/* What only lives while the loop runs. */
+struct loop {
+    struct tri_run *run;
+    struct tri_metrics *metrics;
+    int lock;
+    double last_save; /* clock */
+    bool saved;       /* the current step is on disk */
+};
+
+void tri_run_report(void *ctx, const char *phase, int64_t layer, int64_t chunk, double part_done)
+{
+    const struct tri_run *run = ctx;
+    tri_progress("step %" PRId64 ": %s, layer %" PRId64 "/%" PRId64 ", chunk %" PRId64
+                 ", %.0f%% of the micro-batch",
+                 run->state.step + 1, phase, layer + 1, run->model->arch.num_layers, chunk + 1,
+                 100.0 * part_done);
+}
+
+static enum tri_status save(struct loop *l)
+{
+    if (l->saved)
+        return TRI_OK;
+    TRI_TRY(tri_metrics_sync(l->metrics));
+    TRI_TRY(tri_checkpoint_save(l->run));
+    l->saved = true;
+    l->last_save = tri_clock();
+    return TRI_OK;
+}
+
+static bool is_time_to_save(const struct loop *l)
+{
+    const struct tri_ckpt_options *o = &l->run->recipe->checkpoint;
+    int64_t step = l->run->state.step;
+    if (o->save_every_n_steps > 0 && step % o->save_every_n_steps == 0)
+        return true;
+    if (o->save_every_n_minutes > 0 && tri_clock() - l->last_save >= 60 * o->save_every_n_minutes)
+        return true;
+    return o->save_first_step && step == 1;
+}
+
+static void print_eval(const struct tri_run *run, const struct tri_eval_result *r)
+{
+    tri_info("eval at step %" PRId64 ": loss %.4f, perplexity %.2f over %" PRId64
+             " trained tokens of %" PRId64 " sequences in %.1f s",
+             run->state.step, r->loss, exp(r->loss), r->trained, r->sequences, r->seconds);
+}
+
+static enum tri_status evaluate(struct loop *l)
+{
+    struct tri_eval_result result;
+    int64_t interval = l->run->recipe->train.eval_interval;
+    if (interval == 0 || l->run->eval == NULL || l->run->state.step % interval != 0)
+        return TRI_OK;
+    TRI_TRY(tri_run_eval(l->run, &result));
+    print_eval(l->run, &result);
+    return tri_metrics_eval(l->metrics, l->run, &result);
+}
+
+/* One step from data to metrics. */
+static enum tri_status step(struct loop *l)
+{
+    struct tri_run *run = l->run;
+    const struct tri_train_options *o = &run->recipe->train;
+    struct tri_step_data data;
+    struct tri_step_stats stats;
+    double start = tri_clock();
+    if (o->overfit_first_batch)
+        TRI_TRY(tri_loader_seek(run->loader, (struct tri_data_position){0, 0}));
+    TRI_TRY(tri_loader_next(run->loader, &data));
+    double lr = tri_schedule_rate(&run->schedule, run->state.step + 1);
+    TRI_TRY(tri_train_step(run->trainer, data.batches, data.num_batches, lr, &stats));
+    tri_progress_end();
+    struct tri_run_state *s = &run->state;
+    s->step++;
+    s->tokens += stats.tokens;
+    s->trained += stats.trained;
+    s->loss_average = s->step == 1 ? stats.loss : 0.95 * s->loss_average + 0.05 * stats.loss;
+    s->position = tri_loader_position(run->loader);
+    l->saved = false;
+    bool print = o->log_interval > 0 && (s->step % o->log_interval == 0 || s->step == 1);
+    return tri_metrics_step(l->metrics, run, &stats, tri_clock() - start, print);
+}
+
+static bool is_done(const struct tri_run *run)
+{
+    int64_t exit_at = run->recipe->train.exit_iteration;
+    return run->state.step >= run->schedule.total_steps ||
+           (exit_at > 0 && run->state.step >= exit_at);
+}
+
+static enum tri_status steps(struct loop *l)
+{
+    while (!is_done(l->run) && tri_stop_requested() == 0) {
+        TRI_TRY(step(l));
+        TRI_TRY(evaluate(l));
+        if (is_time_to_save(l))
+            TRI_TRY(save(l));
+    }
+    return TRI_OK;
+}
+
+static enum tri_status finish(struct loop *l)
+{
+    struct tri_run *run = l->run;
+    if (tri_stop_requested() != 0) {
+        TRI_TRY(save(l));
+        tri_info("stopped by %s after step %" PRId64 "; the same command goes on from here",
+                 strsignal(tri_stop_requested()), run->state.step);
+        return TRI_OK;
+    }
+    if (!run->recipe->checkpoint.save_end_of_training)
+        return TRI_OK;
+    TRI_TRY(save(l));
+    return run->state.step >= run->schedule.total_steps ? tri_checkpoint_export(run) : TRI_OK;
+}
+
+enum tri_status tri_run_train(struct tri_run *run)
+{
+    enum tri_status st;
+    bool resumed;
+    struct loop l = {.run = run, .lock = -1};
+    const char *folder = run->recipe->checkpoint.output_dir;
+    TRI_TRY(tri_make_folder(folder));
+    TRI_TRY_GOTO(st, tri_lock_take(folder, &l.lock), drop_lock);
+    TRI_TRY_GOTO(st, tri_checkpoint_resume(run, &resumed), drop_lock);
+    TRI_TRY_GOTO(st, tri_metrics_open(folder, run->state.step, &l.metrics), drop_lock);
+    TRI_TRY_GOTO(st, tri_stop_watch(), close_metrics);
+    l.saved = resumed;
+    l.last_save = tri_clock();
+    TRI_TRY_GOTO(st, steps(&l), close_metrics);
+    st = finish(&l);
+close_metrics:
+    tri_progress_end();
+    tri_metrics_close(l.metrics);
+drop_lock:
+    tri_lock_drop(l.lock);
+    return st;
+}

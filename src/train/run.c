@@ -1,0 +1,218 @@
+#include "train/run.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "ckpt/hf.h"
+#include "model/overrides.h"
+#include "train/machine.h"
+#include "train/memory.h"
+#include "train/warnings.h"
+
+static double gib(size_t bytes)
+{
+    return (double)bytes / 0x1p30;
+}
+
+static enum tri_status open_model(struct tri_run *run)
+{
+    const struct tri_recipe *r = run->recipe;
+    TRI_TRY(tri_hf_find(r->model.name_or_path, &run->model_folder));
+    TRI_TRY(tri_model_overrides(&r->model, &run->overrides));
+    char *config = tri_path_join(run->model_folder, "config.json");
+    if (config == NULL)
+        return tri_fail(TRI_NOMEM, "no memory for a path");
+    enum tri_status st = tri_model_open(config, run->overrides, &run->model);
+    free(config);
+    return st;
+}
+
+static enum tri_status open_machine(struct tri_run *run)
+{
+    const struct tri_recipe *r = run->recipe;
+    TRI_TRY(tri_machine_open(&r->pass, &run->backend));
+    TRI_TRY(tri_machine_dtype(run->backend, r->model.dtype, &run->act));
+    TRI_TRY(tri_recipe_note(run->recipe, "backend", run->backend->name, "this machine"));
+    return tri_recipe_note(run->recipe, "model.dtype", tri_dtype_name(run->act), "this machine");
+}
+
+static enum tri_status open_sources(struct tri_run *run, char *const *sources, int64_t count,
+                                    const char *title, struct tri_dataset **out)
+{
+    const struct tri_recipe *r = run->recipe;
+    TRI_TRY(tri_dataset_open(&r->data, sources, count, run->tokenizer, run->model->arch.vocab,
+                             (uint64_t)r->train.seed, out));
+    tri_dataset_report(*out, title);
+    return TRI_OK;
+}
+
+static enum tri_status open_data(struct tri_run *run, enum tri_run_purpose purpose)
+{
+    const struct tri_recipe *r = run->recipe;
+    const struct tri_arch *arch = &run->model->arch;
+    struct tri_token_ids ids = {
+        .vocab = arch->vocab, .bos = arch->bos, .eos = arch->eos, .pad = arch->pad};
+    TRI_TRY(tri_tokenizer_open(r->data.tokenizer, run->model_folder, &ids, &run->tokenizer));
+    if (r->data.num_eval_sources > 0)
+        TRI_TRY(open_sources(run, r->data.eval_sources, r->data.num_eval_sources, "evaluation data",
+                             &run->eval));
+    if (purpose == TRI_RUN_EVAL) {
+        if (run->eval == NULL)
+            return tri_fail(TRI_INVALID,
+                            "%s: data.eval_sources is empty: name the files to evaluate", r->path);
+        return TRI_OK;
+    }
+    TRI_TRY(open_sources(run, r->data.sources, r->data.num_sources, "training data", &run->data));
+    return tri_loader_open(run->data, r->train.micro_batch_size,
+                           r->train.gradient_accumulation_steps, &run->loader);
+}
+
+static enum tri_status plan_steps(struct tri_run *run)
+{
+    const struct tri_recipe *r = run->recipe;
+    int64_t total = r->train.train_iters;
+    if (total == 0)
+        TRI_TRY(tri_loader_steps(run->loader, r->train.epochs, &total));
+    TRI_TRY(tri_schedule_resolve(&r->scheduler, r->optimizer.learning_rate, total, &run->schedule));
+    tri_info("%" PRId64 " steps: %" PRId64 " sequences an epoch, %" PRId64 " x %" PRId64
+             " sequences a step; %" PRId64 " steps of warm-up",
+             total, tri_dataset_sequences(run->data, 0), r->train.micro_batch_size,
+             r->train.gradient_accumulation_steps, run->schedule.warmup_steps);
+    return TRI_OK;
+}
+
+static struct tri_trainer_config trainer_config(struct tri_run *run, enum tri_run_purpose purpose)
+{
+    const struct tri_recipe *r = run->recipe;
+    return (struct tri_trainer_config){
+        .model = run->model,
+        .backend = run->backend,
+        .act = run->act,
+        .capacity = tri_machine_capacity(run->backend, &r->pass),
+        .pass = &r->pass,
+        .optimizer = purpose == TRI_RUN_TRAIN ? &r->optimizer : NULL,
+        .clip = r->train.gradient_clipping,
+        .progress = {.ctx = run, .report = tri_run_report},
+    };
+}
+
+/* Count the longest step before anything is taken, so that a run that cannot fit never starts. */
+static enum tri_status plan_memory(struct tri_run *run, enum tri_run_purpose purpose)
+{
+    struct tri_trainer_config config = trainer_config(run, purpose);
+    struct tri_memory_plan train = {0};
+    struct tri_memory_plan eval = {0};
+    if (purpose == TRI_RUN_TRAIN)
+        TRI_TRY(tri_memory_count(
+            &config, tri_dataset_max_sequence(run->data) * run->recipe->train.micro_batch_size, 1,
+            &train));
+    if (run->eval != NULL) {
+        config.optimizer = NULL;
+        TRI_TRY(tri_memory_count(&config, tri_dataset_max_sequence(run->eval), 1, &eval));
+    }
+    size_t step = train.step > eval.step ? train.step : eval.step;
+    run->planned_bytes =
+        (purpose == TRI_RUN_TRAIN ? train.total - train.step : eval.weights) + step;
+    tri_info("memory: %.2f GiB = weights %.2f + gradients %.2f + optimizer %.2f + step %.2f; "
+             "%.1f GiB available",
+             gib(run->planned_bytes), gib(purpose == TRI_RUN_TRAIN ? train.weights : eval.weights),
+             gib(train.gradients), gib(train.optimizer), gib(step), gib(config.capacity));
+    if (run->planned_bytes > config.capacity)
+        return tri_fail(TRI_NOMEM, "this run needs %.2f GiB and %.2f GiB are available: %s",
+                        gib(run->planned_bytes), gib(config.capacity),
+                        step > run->planned_bytes / 2
+                            ? "lower data.max_length, micro_batch_size or fpdt.chunk_size, or set "
+                              "activation_checkpointing: full"
+                            : "most of it is weights and optimizer state: use a smaller model");
+    return TRI_OK;
+}
+
+static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose purpose)
+{
+    struct tri_trainer_config config = trainer_config(run, purpose);
+    TRI_TRY(tri_trainer_open(&config, &run->trainer));
+    TRI_TRY(tri_arena_reserve(run->trainer->exec.arena, run->planned_bytes));
+    if (strcmp(run->recipe->model.init, "random") == 0) {
+        tri_info("weights: random, seed %" PRId64, run->recipe->train.seed);
+        return tri_trainer_init(run->trainer, (uint64_t)run->recipe->train.seed);
+    }
+    struct tri_flat weights = tri_flat_weights(run->trainer);
+    tri_info("weights: %s", run->model_folder);
+    TRI_TRY(tri_hf_load(run->model, run->model_folder, tri_flat_sink, &weights));
+    return tri_trainer_weights_loaded(run->trainer);
+}
+
+static enum tri_status open_all(struct tri_run *run, enum tri_run_purpose purpose)
+{
+    TRI_TRY(open_model(run));
+    TRI_TRY(open_machine(run));
+    if (purpose == TRI_RUN_TRAIN && run->act == TRI_F64)
+        return tri_fail(TRI_UNSUPPORTED, "model.dtype: float64 is for `trireme check`; train in "
+                                         "float32 or bfloat16");
+    tri_warn_model(run->model, run->overrides);
+    TRI_TRY(open_data(run, purpose));
+    tri_warn_length(run->model, run->data, run->eval);
+    if (purpose == TRI_RUN_TRAIN)
+        TRI_TRY(plan_steps(run));
+    TRI_TRY(plan_memory(run, purpose));
+    TRI_TRY(open_trainer(run, purpose));
+    return tri_machine_measure_roof(run->backend, run->act, 0.2, &run->roof_flops);
+}
+
+static enum tri_status new_run(struct tri_recipe *recipe, struct tri_run **out)
+{
+    struct tri_run *run = calloc(1, sizeof *run);
+    if (run == NULL)
+        return tri_fail(TRI_NOMEM, "no memory for a run");
+    run->recipe = recipe;
+    *out = run;
+    return TRI_OK;
+}
+
+enum tri_status tri_run_open(struct tri_recipe *recipe, enum tri_run_purpose purpose,
+                             struct tri_run **out)
+{
+    struct tri_run *run = NULL;
+    TRI_TRY(new_run(recipe, &run));
+    enum tri_status st = open_all(run, purpose);
+    if (st != TRI_OK) {
+        tri_run_close(run);
+        return st;
+    }
+    *out = run;
+    return TRI_OK;
+}
+
+enum tri_status tri_run_open_model(struct tri_recipe *recipe, struct tri_run **out)
+{
+    struct tri_run *run = NULL;
+    TRI_TRY(new_run(recipe, &run));
+    enum tri_status st = open_model(run);
+    if (st == TRI_OK)
+        st = open_machine(run);
+    if (st != TRI_OK) {
+        tri_run_close(run);
+        return st;
+    }
+    *out = run;
+    return TRI_OK;
+}
+
+void tri_run_close(struct tri_run *run)
+{
+    if (run == NULL)
+        return;
+    tri_trainer_close(run->trainer);
+    tri_loader_close(run->loader);
+    tri_dataset_close(run->eval);
+    tri_dataset_close(run->data);
+    tri_tokenizer_close(run->tokenizer);
+    tri_machine_close(run->backend);
+    tri_model_close(run->model);
+    json_decref(run->overrides);
+    free(run->model_folder);
+    free(run);
+}

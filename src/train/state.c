@@ -1,0 +1,232 @@
+#include "train/state.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "ckpt/hf.h"
+#include "trireme/trireme.h"
+
+/* ---- tensors --------------------------------------------------------------------------------- */
+
+/* The flat buffers of an optimizer under the prefixes they are saved with. */
+struct kind {
+    const char *prefix;
+    struct tri_flat flat;
+};
+
+static int kinds_of(struct tri_run *run, struct kind kinds[3])
+{
+    kinds[0] = (struct kind){"m.", tri_flat_moment(run->trainer, 0)};
+    kinds[1] = (struct kind){"v.", tri_flat_moment(run->trainer, 1)};
+    if (run->act == run->trainer->stat)
+        return 2;
+    kinds[2] = (struct kind){"master.", tri_flat_weights(run->trainer)};
+    return 3;
+}
+
+static int64_t elements(const struct tri_hf_tensor *hf)
+{
+    return hf->num_dims == 2 ? hf->dim[0] * hf->dim[1] : hf->dim[0];
+}
+
+/* Largest Hugging Face tensor: one of them is in host memory at a time. */
+static float *get_buffer(const struct tri_model *model)
+{
+    int64_t most = 0;
+    for (int i = 0; i < model->num_hf; i++)
+        if (elements(&model->hf[i]) > most)
+            most = elements(&model->hf[i]);
+    return malloc((size_t)most * sizeof(float));
+}
+
+static enum tri_status write_tensors(struct tri_run *run, const char *path,
+                                     struct tri_st_decl *decl, char (*names)[128], float *buffer)
+{
+    const struct tri_model *model = run->model;
+    struct kind kinds[3];
+    int num_kinds = kinds_of(run, kinds);
+    int64_t n = 0;
+    for (int k = 0; k < num_kinds; k++)
+        for (int i = 0; i < model->num_hf; i++, n++) {
+            const struct tri_hf_tensor *hf = &model->hf[i];
+            snprintf(names[n], sizeof names[n], "%s%s", kinds[k].prefix, hf->name);
+            decl[n] = (struct tri_st_decl){.name = names[n],
+                                           .dtype = TRI_F32,
+                                           .num_dims = hf->num_dims,
+                                           .dim = {hf->dim[0], hf->dim[1]}};
+        }
+    enum tri_status st;
+    struct tri_st_writer *writer = NULL;
+    TRI_TRY(tri_st_writer_open(path, decl, n, &writer));
+    for (int k = 0; k < num_kinds; k++)
+        for (int i = 0; i < model->num_hf; i++) {
+            size_t bytes = (size_t)elements(&model->hf[i]) * sizeof *buffer;
+            TRI_TRY_GOTO(st, tri_hf_gather(model, i, tri_flat_source, &kinds[k].flat, buffer),
+                         abandon_writer);
+            TRI_TRY_GOTO(st, tri_st_writer_append(writer, buffer, bytes), abandon_writer);
+        }
+    return tri_st_writer_commit(writer);
+abandon_writer:
+    tri_st_writer_abandon(writer);
+    return st;
+}
+
+enum tri_status tri_state_save_tensors(struct tri_run *run, const char *folder)
+{
+    enum tri_status st;
+    size_t most = 3 * (size_t)run->model->num_hf;
+    char *path = tri_path_join(folder, "optimizer.safetensors");
+    struct tri_st_decl *decl = malloc(most * sizeof *decl);
+    char(*names)[128] = malloc(most * sizeof *names);
+    float *buffer = get_buffer(run->model);
+    if (path == NULL || decl == NULL || names == NULL || buffer == NULL)
+        st = tri_fail(TRI_NOMEM, "no memory to save the optimizer");
+    else
+        st = write_tensors(run, path, decl, names, buffer);
+    free(path);
+    free(decl);
+    free(names);
+    free(buffer);
+    return st;
+}
+
+static enum tri_status read_tensors(struct tri_run *run, const struct tri_st *st_file,
+                                    float *buffer)
+{
+    struct kind kinds[3];
+    int num_kinds = kinds_of(run, kinds);
+    for (int k = 0; k < num_kinds; k++)
+        for (int i = 0; i < run->model->num_hf; i++) {
+            const struct tri_hf_tensor *hf = &run->model->hf[i];
+            char name[160];
+            snprintf(name, sizeof name, "%s%s", kinds[k].prefix, hf->name);
+            const struct tri_st_tensor *t = tri_st_find(st_file, name);
+            size_t bytes = (size_t)elements(hf) * sizeof *buffer;
+            if (t == NULL || t->dtype != TRI_F32 || t->bytes != bytes)
+                return tri_fail(TRI_FORMAT,
+                                "optimizer.safetensors: '%s' is missing or has another shape",
+                                name);
+            memcpy(buffer, t->data, bytes);
+            TRI_TRY(tri_hf_scatter(run->model, i, buffer, tri_flat_sink, &kinds[k].flat));
+        }
+    return TRI_OK;
+}
+
+enum tri_status tri_state_load_tensors(struct tri_run *run, const char *folder)
+{
+    struct tri_st *file = NULL;
+    float *buffer = get_buffer(run->model);
+    char *path = tri_path_join(folder, "optimizer.safetensors");
+    enum tri_status st = path == NULL || buffer == NULL
+                             ? tri_fail(TRI_NOMEM, "no memory to load the optimizer")
+                             : tri_st_open(path, &file);
+    if (st == TRI_OK)
+        st = read_tensors(run, file, buffer);
+    tri_st_close(file);
+    free(path);
+    free(buffer);
+    return st;
+}
+
+/* ---- run state ---------------------------------------------------------------------------------
+ */
+
+static enum tri_status write_recipe(struct tri_run *run, const char *path)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (memory == NULL)
+        return tri_fail(TRI_NOMEM, "no memory for the recipe");
+    enum tri_status st = tri_recipe_dump(run->recipe, memory);
+    if (fclose(memory) != 0 && st == TRI_OK)
+        st = tri_fail(TRI_NOMEM, "no memory for the recipe");
+    if (st == TRI_OK)
+        st = tri_file_write(path, text, bytes);
+    free(text);
+    return st;
+}
+
+enum tri_status tri_state_save(struct tri_run *run, const char *folder)
+{
+    const struct tri_run_state *s = &run->state;
+    char identity[32];
+    enum tri_status st;
+    snprintf(identity, sizeof identity, "%016" PRIx64, tri_dataset_identity(run->data));
+    char *recipe = tri_path_join(folder, "recipe.yml");
+    char *path = tri_path_join(folder, "trainer_state.json");
+    json_t *root = json_pack(
+        "{s:i, s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:s}", "format", 1, "trireme_version",
+        tri_version(), "global_step", (json_int_t)s->step, "num_tokens", (json_int_t)s->tokens,
+        "num_trained_tokens", (json_int_t)s->trained, "loss_average", s->loss_average, "data_epoch",
+        (json_int_t)s->position.epoch, "data_sequence", (json_int_t)s->position.sequence, "epoch",
+        tri_loader_epochs(run->loader), "data_identity", identity);
+    if (recipe == NULL || path == NULL || root == NULL)
+        st = tri_fail(TRI_NOMEM, "no memory to save the state of the run");
+    else
+        st = write_recipe(run, recipe);
+    if (st == TRI_OK)
+        st = tri_json_save(path, root);
+    json_decref(root);
+    free(path);
+    free(recipe);
+    return st;
+}
+
+static enum tri_status compare_recipe(struct tri_run *run, const char *path)
+{
+    struct tri_recipe *before = NULL;
+    TRI_TRY(tri_recipe_open(path, 0, NULL, &before));
+    enum tri_status st = tri_recipe_check_same(before, run->recipe);
+    tri_recipe_close(before);
+    return st;
+}
+
+static enum tri_status read_state(struct tri_run *run, const char *path, const json_t *root)
+{
+    json_int_t format, step, tokens, trained, epoch, sequence;
+    double average;
+    const char *identity;
+    char now[32];
+    if (json_unpack((json_t *)(uintptr_t)root, "{s:I, s:I, s:I, s:I, s:F, s:I, s:I, s:s}", "format",
+                    &format, "global_step", &step, "num_tokens", &tokens, "num_trained_tokens",
+                    &trained, "loss_average", &average, "data_epoch", &epoch, "data_sequence",
+                    &sequence, "data_identity", &identity) != 0)
+        return tri_fail(TRI_FORMAT, "%s: something is missing or of the wrong type", path);
+    if (format != 1 || step < 0 || epoch < 0 || sequence < 0)
+        return tri_fail(TRI_FORMAT, "%s: written by another version, or damaged", path);
+    snprintf(now, sizeof now, "%016" PRIx64, tri_dataset_identity(run->data));
+    if (strcmp(identity, now) != 0)
+        return tri_fail(
+            TRI_INVALID,
+            "%s: the training data is not the same as when this was saved (%s, now %s): "
+            "restore it, or choose another checkpoint.output_dir",
+            path, identity, now);
+    run->state = (struct tri_run_state){.step = step,
+                                        .tokens = tokens,
+                                        .trained = trained,
+                                        .loss_average = average,
+                                        .position = {.epoch = epoch, .sequence = sequence}};
+    return TRI_OK;
+}
+
+enum tri_status tri_state_load(struct tri_run *run, const char *folder)
+{
+    json_t *root = NULL;
+    char *recipe = tri_path_join(folder, "recipe.yml");
+    char *path = tri_path_join(folder, "trainer_state.json");
+    enum tri_status st = recipe == NULL || path == NULL
+                             ? tri_fail(TRI_NOMEM, "no memory to load the state of the run")
+                             : compare_recipe(run, recipe);
+    if (st == TRI_OK)
+        st = tri_json_load(path, &root);
+    if (st == TRI_OK)
+        st = read_state(run, path, root);
+    json_decref(root);
+    free(path);
+    free(recipe);
+    return st;
+}

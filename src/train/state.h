@@ -1,0 +1,16 @@
+/* The part of a checkpoint that Hugging Face knows nothing of: optimizer tensors and run state. */
+#ifndef TRI_TRAIN_STATE_H
+#define TRI_TRAIN_STATE_H
+
+#include "train/run.h"
+
+/* optimizer.safetensors. */
+enum tri_status tri_state_save_tensors(struct tri_run *run, const char *folder);
+enum tri_status tri_state_load_tensors(struct tri_run *run, const char *folder);
+
+/* trainer_state.json and recipe.yml. Loading compares the recipe and the data with this run's and
+ * refuses a difference that the numbers depend on. */
+enum tri_status tri_state_save(struct tri_run *run, const char *folder);
+enum tri_status tri_state_load(struct tri_run *run, const char *folder);
+
+#endif

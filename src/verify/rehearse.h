@@ -1,0 +1,21 @@
+/* `rehearse`: a step at full length with every allocation made and touched, in seconds. */
+#ifndef TRI_VERIFY_REHEARSE_H
+#define TRI_VERIFY_REHEARSE_H
+
+#include "recipe/recipe.h"
+#include "train/memory.h"
+
+struct tri_rehearsal {
+    struct tri_memory_plan plan; /* counted beforehand */
+    int64_t tokens;              /* of one micro-batch */
+    uint64_t trace;              /* of what the rehearsal allocated; equals plan.trace */
+    size_t arena_peak;           /* bytes; equals plan.total */
+    size_t rss_peak;             /* of the process */
+    double seconds;
+};
+
+/* Token-wise work runs for real, products and attention on their first tile. Needs config.json and
+ * data.max_length, but neither weights nor data. */
+enum tri_status tri_rehearse(struct tri_recipe *recipe, struct tri_rehearsal *out);
+
+#endif
