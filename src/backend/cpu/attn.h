@@ -25,7 +25,7 @@ struct tri_attn_range {
 
 struct tri_attn_call {
     const struct tri_attn *op;
-    struct tri_view q, k, v, o, lse;        /* forward and backward */
+    struct tri_view q, k, v, o, lse;
     struct tri_view dq, dk, dv, dout;       /* backward */
     int64_t num_queries, num_keys;          /* Tq, Tk */
     int64_t num_heads, num_kv_heads, group; /* Hq, Hk, Hq/Hk */
@@ -36,14 +36,12 @@ struct tri_attn_call {
 
     /* Backward: task = key block * Hk + kv head. */
     const float *delta; /* (Tq, Hq): rows of dout * o */
-    atomic_int *turn;   /* (Hk, query blocks): the key block that may add to dq next */
+    atomic_int *turn;   /* (query blocks, Hk): the key block that may add to dq next */
     int64_t first_key_block, first_query_block; /* numbered from global token 0 */
 };
 
-/* What a kernel set needs of the driver. */
+/* Floats of a thread's private tile. */
 struct tri_attn_tiles {
-    int tile_rows, tile_cols;
-    /* Floats of a thread's private tile. */
     int64_t (*forward_floats)(int64_t head_size);
     int64_t (*backward_floats)(int64_t head_size);
 };
@@ -51,6 +49,10 @@ struct tri_attn_tiles {
 /* The keys that `count` queries from local `first` see, clipped to the call's keys. */
 void tri_attn_ranges(const struct tri_attn *op, int64_t num_keys, int64_t first, int64_t count,
                      struct tri_attn_range *out);
+
+/* Local queries [begin, end) outside of which none sees local keys [k0, k0 + count). */
+void tri_attn_seen_by(const struct tri_attn *op, int64_t num_queries, int64_t k0, int64_t count,
+                      int64_t *begin, int64_t *end);
 
 /* floor(a / b) for b > 0. */
 static inline int64_t tri_floor_div(int64_t a, int64_t b)

@@ -100,6 +100,7 @@ static void use_fast_ops(struct tri_ops *ops)
     tri_cpu_fast_linear(ops); /* linear_forward, linear_backward_x, linear_backward_w */
     tri_cpu_fast_rope(ops);   /* rope_table, rope */
     tri_cpu_fast_act(ops);    /* act_forward, act_backward */
+    tri_cpu_fast_attn(ops);   /* attn_workspace, attn_forward, attn_backward */
     tri_cpu_fast_loss(ops);   /* cross_entropy */
     tri_cpu_fast_optim(ops);  /* adamw, sum_squares */
 }

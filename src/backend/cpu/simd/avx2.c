@@ -11,6 +11,9 @@
 #include "backend/cpu/simd/rope.inc"
 #include "backend/cpu/simd/loss.inc"
 #include "backend/cpu/simd/optim.inc"
+#include "backend/cpu/simd/product.inc"
+#include "backend/cpu/simd/attn_forward.inc"
+#include "backend/cpu/simd/attn_backward.inc"
 
 static const struct tri_simd table = {
     .name = "avx2",

@@ -65,7 +65,7 @@ struct tri_simd {
                   float *w, const float *g);
     double (*sum_squares)(int64_t n, const float *x);
 
-    /* Attention: the shapes of the tiles and one task of each pass (attn.h). */
+    /* Attention: room for one thread's tile, and one task of each pass (attn.h). */
     struct tri_attn_tiles tiles;
     void (*attn_forward)(const struct tri_attn_call *call, int64_t task, float *tile);
     void (*attn_backward)(const struct tri_attn_call *call, int64_t task, float *tile);
