@@ -10,8 +10,9 @@ static const struct tri_option options[] = {
      .type = TRI_OPTION_STRINGS,
      .offset = AT(sources),
      .second = AT(num_sources),
-     .doc = "Files, or folders of files: .txt (one document a file) and .jsonl (one sample a line, "
-            "with text, or with input_ids and perhaps labels, position_ids, attention_mask).",
+     .doc = "Files, folders, or patterns such as src/*/*.c. A .jsonl file holds one sample a line "
+            "(text, or input_ids and perhaps labels, position_ids, attention_mask); any other "
+            "file is one document. Of a folder the .txt and .jsonl files are read.",
      .flags = TRI_OPTION_REQUIRED | TRI_OPTION_NUMBERS},
     {.name = "eval_sources",
      .aliases = "validation_files",

@@ -115,6 +115,31 @@ static enum tri_status collect_texts(struct tri_recipe *recipe, const struct tri
     return TRI_OK;
 }
 
+/* Levels of a tree; the YAML reader has bounded them. */
+static int depth_of(const struct tri_yaml *node)
+{
+    int deepest = 0;
+    for (const struct tri_yaml *child = node->first; child != NULL; child = child->next) {
+        int depth = depth_of(child);
+        deepest = depth > deepest ? depth : deepest;
+    }
+    return deepest + 1;
+}
+
+enum { MAX_MAP_DEPTH = 16 };
+
+/* A mapping as JSON. Its depth is kept well below the YAML reader's limit, so that the dump, which
+ * nests it deeper, can be read again. */
+static enum tri_status print_map(const char *key, const struct tri_yaml *value,
+                                 const struct place *place, struct tri_text *out)
+{
+    if (value->kind != TRI_YAML_MAPPING)
+        return fail_at(TRI_INVALID, place, key, "expected a mapping such as {key: value}", "");
+    if (depth_of(value) > MAX_MAP_DEPTH)
+        return fail_at(TRI_INVALID, place, key, "nested more than 16 levels deep", "");
+    return tri_yaml_print_json(value, out);
+}
+
 /* Remember where a key was given; twice in a recipe is an error. */
 static enum tri_status claim(const struct found *found, const char *key, const struct place *place)
 {
@@ -175,8 +200,8 @@ static enum tri_status set_option(struct tri_recipe *recipe, const struct found 
     struct tri_text json = {0};
     char **texts = NULL;
     size_t count = 0;
-    if (option->type == TRI_OPTION_MAP && value->kind == TRI_YAML_MAPPING) {
-        TRI_TRY_GOTO(st, tri_yaml_print_json(value, &json), free_all);
+    if (option->type == TRI_OPTION_MAP) {
+        TRI_TRY_GOTO(st, print_map(key, value, place, &json), free_all);
         TRI_TRY_GOTO(st, append_text(&texts, &count, tri_text_data(&json)), free_all);
     } else {
         TRI_TRY_GOTO(st, collect_texts(recipe, option, key, value, place, &texts, &count),

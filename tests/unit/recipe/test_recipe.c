@@ -148,6 +148,9 @@ static void says_where_a_bad_value_is(void **state)
     line_fails("scheduler: {name: polynomial}", "expected one of constant, linear, cosine, wsd");
     line_fails("model.attn_implementation: spda", "expected one of auto, sdpa");
     line_fails("data.eval_sources: [[a]]", "single values");
+    line_fails("model.hf_config_kwargs: '{}'", "expected a mapping");
+    line_fails("model.hf_config_kwargs: [1]", "expected a mapping");
+    line_fails("model.hf_config_kwargs: {a: [[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]}", "16 levels");
     line_fails("model: 5", "duplicate key 'model'");
     fails_with("lr: 1\nmodel: 5\n", 0, NULL, "r.yml:2: model: expected a mapping");
 }
