@@ -4,6 +4,17 @@
 
 enum { MIB = 1 << 20 };
 
+/* Runs first: the environment is asked at the first write. */
+static void environment_makes_a_write_fail(void **state)
+{
+    (void)state;
+    assert_int_equal(tri_file_write(in_scratch("a"), "1", 1), TRI_OK);
+    assert_int_equal(tri_file_write(in_scratch("a"), "2", 1), TRI_IO);
+    assert_error_has("No space left on device");
+    assert_int_equal(tri_file_write(in_scratch("b"), "3", 1), TRI_OK);
+    assert_file_is(in_scratch("a"), "1");
+}
+
 static void reads_whole_files(void **state)
 {
     (void)state;
@@ -234,7 +245,9 @@ static void joins_paths(void **state)
 
 int main(void)
 {
+    setenv("TRIREME_FAIL_WRITE", "2", 1);
     const struct CMUnitTest tests[] = {
+        TEST(environment_makes_a_write_fail),
         TEST(reads_whole_files),
         TEST(refuses_what_cannot_be_read),
         TEST(reads_files_without_size),
