@@ -7,20 +7,25 @@
 
 #include "base/option.h"
 
-enum tri_overlength { TRI_OVERLENGTH_ERROR, TRI_OVERLENGTH_DROP, TRI_OVERLENGTH_TRUNCATE,
-                      TRI_OVERLENGTH_SPLIT };
+enum tri_overlength {
+    TRI_OVERLENGTH_ERROR,
+    TRI_OVERLENGTH_DROP,
+    TRI_OVERLENGTH_TRUNCATE,
+    TRI_OVERLENGTH_SPLIT
+};
 
 struct tri_data_options {
-    char **sources;     /* files or folders (.txt, .jsonl); num_sources of them; at least one */
+    char **sources; /* files or folders (.txt, .jsonl); num_sources of them; at least one */
     int64_t num_sources;
     char **eval_sources;
     int64_t num_eval_sources;
-    int64_t max_length; /* tokens of one sequence; 0: the longest sample of the data */
-    int overlength;     /* enum tri_overlength; error by default: tokens are never lost silently */
-    bool pack_samples;  /* several documents in one sequence, isolated from each other */
-    bool shuffle;       /* order depends only on seed and epoch */
-    int64_t seed;       /* -1: the run's seed */
-    char *tokenizer;    /* auto: tokenizer.json of the model, else bytes; bytes */
+    int64_t max_length;      /* tokens of one sequence; 0: the longest sample of the data */
+    int64_t eval_max_length; /* the same for eval_sources; 0: max_length */
+    int overlength;    /* enum tri_overlength; error by default: tokens are never lost silently */
+    bool pack_samples; /* several documents in one sequence, isolated from each other */
+    bool shuffle;      /* order depends only on seed and epoch */
+    int64_t seed;      /* -1: the run's seed */
+    char *tokenizer;   /* auto: tokenizer.json of the model, else bytes; bytes */
     bool add_bos, add_eos; /* around each text document, when the tokenizer has them */
 };
 

@@ -39,13 +39,16 @@ static enum tri_status open_machine(struct tri_run *run)
     return tri_recipe_note(run->recipe, "model.dtype", tri_dtype_name(run->act), "this machine");
 }
 
-static enum tri_status open_sources(struct tri_run *run, char *const *sources, int64_t count,
-                                    const char *title, struct tri_dataset **out)
+static enum tri_status open_sources(struct tri_run *run, bool eval, struct tri_dataset **out)
 {
     const struct tri_recipe *r = run->recipe;
-    TRI_TRY(tri_dataset_open(&r->data, sources, count, run->tokenizer, run->model->arch.vocab,
-                             (uint64_t)r->train.seed, out));
-    tri_dataset_report(*out, title);
+    struct tri_data_options options = r->data; /* strings are borrowed */
+    if (eval && options.eval_max_length > 0)
+        options.max_length = options.eval_max_length;
+    TRI_TRY(tri_dataset_open(&options, eval ? options.eval_sources : options.sources,
+                             eval ? options.num_eval_sources : options.num_sources, run->tokenizer,
+                             run->model->arch.vocab, (uint64_t)r->train.seed, out));
+    tri_dataset_report(*out, eval ? "evaluation data" : "training data");
     return TRI_OK;
 }
 
@@ -57,15 +60,14 @@ static enum tri_status open_data(struct tri_run *run, enum tri_run_purpose purpo
         .vocab = arch->vocab, .bos = arch->bos, .eos = arch->eos, .pad = arch->pad};
     TRI_TRY(tri_tokenizer_open(r->data.tokenizer, run->model_folder, &ids, &run->tokenizer));
     if (r->data.num_eval_sources > 0)
-        TRI_TRY(open_sources(run, r->data.eval_sources, r->data.num_eval_sources, "evaluation data",
-                             &run->eval));
+        TRI_TRY(open_sources(run, true, &run->eval));
     if (purpose == TRI_RUN_EVAL) {
         if (run->eval == NULL)
             return tri_fail(TRI_INVALID,
                             "%s: data.eval_sources is empty: name the files to evaluate", r->path);
         return TRI_OK;
     }
-    TRI_TRY(open_sources(run, r->data.sources, r->data.num_sources, "training data", &run->data));
+    TRI_TRY(open_sources(run, false, &run->data));
     return tri_loader_open(run->data, r->train.micro_batch_size,
                            r->train.gradient_accumulation_steps, &run->loader);
 }
