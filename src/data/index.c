@@ -11,9 +11,8 @@
 #include "base/log.h"
 #include "data/fingerprint.h"
 #include "data/options.h"
+#include "data/overlength.h"
 #include "text/utf8.h"
-
-_Static_assert(sizeof(struct tri_record) == 32, "an index costs 32 bytes a sample");
 
 enum { WINDOW_BYTES = 16 << 20 };
 static const double quiet_seconds = 2; /* shorter passes say nothing */
@@ -21,13 +20,10 @@ static const double quiet_seconds = 2; /* shorter passes say nothing */
 struct pass {
     const struct tri_data_files *files;
     const struct tri_sample_rules *rules;
-    int64_t limit; /* tokens; INT64_MAX: none */
-    int overlength;
+    struct tri_length_rule rule;
     struct tri_index index;
     double begin;
     uint64_t bytes_done, bytes_total;
-    /* The first sample that is too long, for the error policy. */
-    int64_t overlong_file, overlong_line, overlong_tokens;
 };
 
 static void show_progress(const struct pass *pass, uint64_t bytes_in_file)
@@ -60,107 +56,6 @@ static void forget(const struct tri_map *map, size_t from, size_t to)
     to -= to % page;
     if (to > from)
         (void)madvise((void *)(uintptr_t)(map->data + from), to - from, MADV_DONTNEED);
-}
-
-static enum tri_status push(struct pass *pass, struct tri_record record, int64_t documents,
-                            int64_t trained)
-{
-    struct tri_index *index = &pass->index;
-    if (index->count == index->capacity) {
-        const int64_t capacity = index->capacity ? index->capacity + index->capacity / 2 : 1024;
-        struct tri_record *records = realloc(index->records, (size_t)capacity * sizeof *records);
-        if (!records)
-            return tri_fail(TRI_NOMEM, "no memory for an index of %" PRId64 " samples", capacity);
-        index->records = records;
-        index->capacity = capacity;
-    }
-    index->records[index->count++] = record;
-    struct tri_data_stats *stats = &index->stats;
-    stats->pieces++;
-    stats->documents += documents;
-    stats->tokens += record.tokens;
-    stats->trained += trained;
-    if (record.tokens > stats->longest_piece)
-        stats->longest_piece = record.tokens;
-    return TRI_OK;
-}
-
-static enum tri_status split(struct pass *pass, const struct tri_sample *sample,
-                             struct tri_record record)
-{
-    if ((sample->tokens - 1) / pass->limit > UINT32_MAX)
-        return tri_fail(TRI_UNSUPPORTED, "a sample of %" PRId64 " tokens in pieces of %" PRId64,
-                        sample->tokens, pass->limit);
-    for (int64_t first = 0; first < sample->tokens; first += pass->limit) {
-        const int64_t left = sample->tokens - first;
-        record.tokens = left < pass->limit ? left : pass->limit;
-        record.piece = (uint32_t)(first / pass->limit);
-        int64_t documents, trained;
-        tri_sample_measure(sample, first, record.tokens, &documents, &trained);
-        if (trained > 0)
-            TRI_TRY(push(pass, record, documents, trained));
-        else
-            pass->index.stats.tokens_lost += record.tokens;
-    }
-    return TRI_OK;
-}
-
-static enum tri_status truncate_sample(struct pass *pass, const struct tri_sample *sample,
-                                       struct tri_record record)
-{
-    int64_t documents, trained;
-    tri_sample_measure(sample, 0, pass->limit, &documents, &trained);
-    if (trained == 0)
-        return tri_fail(TRI_INVALID,
-                        "truncated from %" PRId64 " to data.max_length %" PRId64
-                        " tokens, this sample has no trained token: raise data.max_length or set "
-                        "data.overlength to drop or split",
-                        sample->tokens, pass->limit);
-    record.tokens = pass->limit;
-    pass->index.stats.tokens_lost += sample->tokens - pass->limit;
-    return push(pass, record, documents, trained);
-}
-
-static enum tri_status add_sample(struct pass *pass, const struct tri_sample *sample,
-                                  struct tri_record record, int64_t line)
-{
-    struct tri_data_stats *stats = &pass->index.stats;
-    int64_t documents, trained;
-    tri_sample_measure(sample, 0, sample->tokens, &documents, &trained);
-    if (trained == 0)
-        return tri_fail(TRI_INVALID,
-                        "this sample has no trained token (%" PRId64 " tokens): remove it, or "
-                        "check its labels",
-                        sample->tokens);
-    stats->samples++;
-    if (sample->tokens > stats->longest)
-        stats->longest = sample->tokens;
-    if (sample->tokens <= pass->limit) {
-        record.tokens = sample->tokens;
-        return push(pass, record, documents, trained);
-    }
-
-    const int64_t trained_before = stats->trained;
-    if (stats->overlong++ == 0) {
-        pass->overlong_file = record.file;
-        pass->overlong_line = line;
-        pass->overlong_tokens = sample->tokens;
-    }
-    switch ((enum tri_overlength)pass->overlength) {
-    case TRI_OVERLENGTH_ERROR: /* reported at the end, with how many there are */
-        return TRI_OK;
-    case TRI_OVERLENGTH_DROP:
-        stats->tokens_lost += sample->tokens;
-        break;
-    case TRI_OVERLENGTH_TRUNCATE:
-        TRI_TRY(truncate_sample(pass, sample, record));
-        break;
-    case TRI_OVERLENGTH_SPLIT:
-        TRI_TRY(split(pass, sample, record));
-        break;
-    }
-    stats->trained_lost += trained - (stats->trained - trained_before);
-    return TRI_OK;
 }
 
 /* Check and hash a text window by window. */
@@ -199,7 +94,8 @@ static enum tri_status add_text(struct pass *pass, uint32_t file, const struct t
     enum tri_status st =
         tri_sample_from_text(pass->rules, (const char *)map->data, map->bytes, &sample);
     if (st == TRI_OK) {
-        st = add_sample(pass, &sample, (struct tri_record){.bytes = map->bytes, .file = file}, 1);
+        st = tri_index_add(&pass->index, &pass->rule, &sample,
+                           (struct tri_record){.bytes = map->bytes, .file = file}, 1);
         tri_sample_close(&sample);
     }
     return at_line(pass, file, 1, st);
@@ -218,7 +114,7 @@ static enum tri_status add_line(struct pass *pass, struct tri_record record,
 {
     struct tri_sample sample;
     TRI_TRY(tri_sample_from_line(pass->rules, (const char *)text, record.bytes, &sample));
-    const enum tri_status st = add_sample(pass, &sample, record, line);
+    const enum tri_status st = tri_index_add(&pass->index, &pass->rule, &sample, record, line);
     tri_sample_close(&sample);
     return st;
 }
@@ -272,20 +168,20 @@ static enum tri_status add_file(struct pass *pass, uint32_t number)
 static enum tri_status check_result(const struct pass *pass)
 {
     const struct tri_data_stats *stats = &pass->index.stats;
-    if (stats->overlong > 0 && pass->overlength == TRI_OVERLENGTH_ERROR)
+    if (stats->overlong > 0 && pass->rule.policy == TRI_OVERLENGTH_ERROR)
         return tri_fail(TRI_INVALID,
                         "%s:%" PRId64 ": this sample has %" PRId64 " tokens, data.max_length is "
                         "%" PRId64 " (%" PRId64 " of %" PRId64 " samples are longer, the longest "
                         "has %" PRId64 "): raise data.max_length, or set data.overlength to drop, "
                         "truncate or split",
-                        pass->files->file[pass->overlong_file].path, pass->overlong_line,
-                        pass->overlong_tokens, pass->limit, stats->overlong, stats->samples,
+                        pass->files->file[pass->rule.first_file].path, pass->rule.first_line,
+                        pass->rule.first_tokens, pass->rule.limit, stats->overlong, stats->samples,
                         stats->longest);
     if (pass->index.count == 0)
         return tri_fail(TRI_INVALID,
                         "no sample is left: all %" PRId64 " are longer than data.max_length "
                         "%" PRId64 " (the shortest way out: data.overlength: split)",
-                        stats->samples, pass->limit);
+                        stats->samples, pass->rule.limit);
     return TRI_OK;
 }
 
@@ -296,8 +192,7 @@ enum tri_status tri_index_open(const struct tri_data_files *files,
     struct pass pass = {
         .files = files,
         .rules = rules,
-        .limit = max_length > 0 ? max_length : INT64_MAX,
-        .overlength = overlength,
+        .rule = {.limit = max_length > 0 ? max_length : INT64_MAX, .policy = overlength},
         .index = {.stats = {.files = files->count}, .identity = TRI_HASH_START},
         .begin = tri_clock(),
     };

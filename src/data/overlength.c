@@ -1,0 +1,109 @@
+#include "data/overlength.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "data/options.h"
+
+_Static_assert(sizeof(struct tri_record) == 32, "an index costs 32 bytes a sample");
+
+static enum tri_status push(struct tri_index *index, struct tri_record record, int64_t documents,
+                            int64_t trained)
+{
+    if (index->count == index->capacity) {
+        const int64_t capacity = index->capacity ? index->capacity + index->capacity / 2 : 1024;
+        struct tri_record *records = realloc(index->records, (size_t)capacity * sizeof *records);
+        if (!records)
+            return tri_fail(TRI_NOMEM, "no memory for an index of %" PRId64 " samples", capacity);
+        index->records = records;
+        index->capacity = capacity;
+    }
+    index->records[index->count++] = record;
+    struct tri_data_stats *stats = &index->stats;
+    stats->pieces++;
+    stats->documents += documents;
+    stats->tokens += record.tokens;
+    stats->trained += trained;
+    if (record.tokens > stats->longest_piece)
+        stats->longest_piece = record.tokens;
+    return TRI_OK;
+}
+
+static enum tri_status split(struct tri_index *index, int64_t limit,
+                             const struct tri_sample *sample, struct tri_record record)
+{
+    if ((sample->tokens - 1) / limit > UINT32_MAX)
+        return tri_fail(TRI_UNSUPPORTED, "a sample of %" PRId64 " tokens in pieces of %" PRId64,
+                        sample->tokens, limit);
+    for (int64_t first = 0; first < sample->tokens; first += limit) {
+        const int64_t left = sample->tokens - first;
+        record.tokens = left < limit ? left : limit;
+        record.piece = (uint32_t)(first / limit);
+        int64_t documents, trained;
+        tri_sample_measure(sample, first, record.tokens, &documents, &trained);
+        if (trained > 0)
+            TRI_TRY(push(index, record, documents, trained));
+        else
+            index->stats.tokens_lost += record.tokens;
+    }
+    return TRI_OK;
+}
+
+static enum tri_status truncate_sample(struct tri_index *index, int64_t limit,
+                                       const struct tri_sample *sample, struct tri_record record)
+{
+    int64_t documents, trained;
+    tri_sample_measure(sample, 0, limit, &documents, &trained);
+    if (trained == 0)
+        return tri_fail(TRI_INVALID,
+                        "truncated from %" PRId64 " to data.max_length %" PRId64
+                        " tokens, this sample has no trained token: raise data.max_length or set "
+                        "data.overlength to drop or split",
+                        sample->tokens, limit);
+    record.tokens = limit;
+    index->stats.tokens_lost += sample->tokens - limit;
+    return push(index, record, documents, trained);
+}
+
+enum tri_status tri_index_add(struct tri_index *index, struct tri_length_rule *rule,
+                              const struct tri_sample *sample, struct tri_record record,
+                              int64_t line)
+{
+    struct tri_data_stats *stats = &index->stats;
+    int64_t documents, trained;
+    tri_sample_measure(sample, 0, sample->tokens, &documents, &trained);
+    if (trained == 0)
+        return tri_fail(TRI_INVALID,
+                        "this sample has no trained token (%" PRId64 " tokens): remove it, or "
+                        "check its labels",
+                        sample->tokens);
+    stats->samples++;
+    if (sample->tokens > stats->longest)
+        stats->longest = sample->tokens;
+    if (sample->tokens <= rule->limit) {
+        record.tokens = sample->tokens;
+        return push(index, record, documents, trained);
+    }
+
+    const int64_t trained_before = stats->trained;
+    if (stats->overlong++ == 0) {
+        rule->first_file = record.file;
+        rule->first_line = line;
+        rule->first_tokens = sample->tokens;
+    }
+    switch ((enum tri_overlength)rule->policy) {
+    case TRI_OVERLENGTH_ERROR: /* reported at the end, with how many there are */
+        return TRI_OK;
+    case TRI_OVERLENGTH_DROP:
+        stats->tokens_lost += sample->tokens;
+        break;
+    case TRI_OVERLENGTH_TRUNCATE:
+        TRI_TRY(truncate_sample(index, rule->limit, sample, record));
+        break;
+    case TRI_OVERLENGTH_SPLIT:
+        TRI_TRY(split(index, rule->limit, sample, record));
+        break;
+    }
+    stats->trained_lost += trained - (stats->trained - trained_before);
+    return TRI_OK;
+}
