@@ -37,11 +37,15 @@ enum tri_status tri_reference_sum_squares(struct tri_stream *s, double *sum, str
     (void)s;
     assert(tri_view_contiguous(x));
     TRI_TRY(tri_reference_check("sum_squares", &x, 1));
-    double total = 0;
+    /* Neumaier 1974: `lost` holds what rounding cut off, so that the result is a yardstick for any
+     * other order of summation. */
+    double total = 0, lost = 0;
     for (int64_t i = 0; i < tri_view_count(x); i++) {
-        double value = tri_reference_get(x, i);
-        total += value * value;
+        double square = tri_reference_get(x, i) * tri_reference_get(x, i);
+        double next = total + square;
+        lost += total >= square ? total - next + square : square - next + total;
+        total = next;
     }
-    *sum += total;
+    *sum += total + lost;
     return TRI_OK;
 }
