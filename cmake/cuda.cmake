@@ -53,7 +53,7 @@ if(TRIREME_HAVE_CUDA)
   # attn_cudnn*.c needs cuDNN's headers; without them attn.c knows only our own kernel.
   file(GLOB TRIREME_CUDNN_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/attn_cudnn.c)
   if(TRIREME_CUDNN_INCLUDE AND TRIREME_CUDNN_SOURCES)
-    set_source_files_properties(src/backend/cuda/attn.c PROPERTIES COMPILE_DEFINITIONS TRI_HAVE_CUDNN)
+    set_source_files_properties(src/backend/cuda/backend.c PROPERTIES COMPILE_DEFINITIONS TRI_HAVE_CUDNN)
   else()
     list(FILTER TRIREME_SOURCES EXCLUDE REGEX "src/backend/cuda/attn_cudnn[^/]*\\.c$")
     trireme_found("cuDNN" "no, attention on CUDA runs on our own kernel")

@@ -9,6 +9,7 @@ enum { TRI_CUDA_MAX_RANGES = 16 };
 
 struct tri_device_range {
     CUdeviceptr base; /* 0: a free entry */
+    size_t reserved;
     size_t committed;
 };
 

@@ -2,7 +2,8 @@
 #include "backend/backend.h"
 #include "backend/cuda/kernels/common.cuh"
 
-namespace {
+namespace
+{
 
 /* value = act(x) and slope = act'(x) of each kind, in float32. */
 template <int ACT> __device__ __forceinline__ void evaluate(float x, float &value, float &slope)
@@ -98,9 +99,15 @@ template <typename T, int N, int ACT>
 cudaError_t launch(struct tri_launch l, bool backward, struct tri_view y, struct tri_view gate,
                    struct tri_view up, struct tri_view dgate, struct tri_view dup)
 {
-    matrix m = {gate.num_dims > 1 ? gate.dim[0] : 1, gate.dim[gate.num_dims - 1], row_stride(y),
-                row_stride(gate), row_stride(up), row_stride(dgate), row_stride(dup)};
-    if (contiguous(y) && contiguous(gate) && contiguous(up) && contiguous(dgate) && contiguous(dup)) {
+    matrix m = {gate.num_dims > 1 ? gate.dim[0] : 1,
+                gate.dim[gate.num_dims - 1],
+                row_stride(y),
+                row_stride(gate),
+                row_stride(up),
+                row_stride(dgate),
+                row_stride(dup)};
+    if (contiguous(y) && contiguous(gate) && contiguous(up) && contiguous(dgate) &&
+        contiguous(dup)) {
         m.cols *= m.rows;
         m.rows = 1;
     }
@@ -113,8 +120,8 @@ cudaError_t launch(struct tri_launch l, bool backward, struct tri_view y, struct
                                                             (const T *)y.data, (const T *)gate.data,
                                                             (const T *)up.data, m);
     else
-        act_forward<T, N, ACT><<<grid, 256, 0, l.stream>>>((T *)y.data, (const T *)gate.data,
-                                                           (const T *)up.data, m);
+        act_forward<T, N, ACT>
+            <<<grid, 256, 0, l.stream>>>((T *)y.data, (const T *)gate.data, (const T *)up.data, m);
     return cudaGetLastError();
 }
 

@@ -4,7 +4,8 @@
 
 #include "backend/cuda/kernels/common.cuh"
 
-namespace {
+namespace
+{
 
 /* out[c] += sum over r of partials[r * cols + c]; a block takes 32 columns, its 8 warps every
  * eighth row. */

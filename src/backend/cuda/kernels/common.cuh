@@ -1,4 +1,5 @@
-/* What kernels share: element types as float, 16-byte vectors, sums over threads, launch helpers. */
+/* What kernels share: element types as float, 16-byte vectors, sums over threads, launch helpers.
+ */
 #ifndef TRI_BACKEND_CUDA_KERNELS_COMMON_CUH
 #define TRI_BACKEND_CUDA_KERNELS_COMMON_CUH
 
@@ -7,7 +8,8 @@
 
 #include "backend/cuda/kernels/kernels.h"
 
-namespace {
+namespace
+{
 
 using bf16 = __nv_bfloat16;
 

@@ -5,33 +5,36 @@
  * the sums a whole row of dy: only the sums matter. */
 #include "backend/cuda/kernels/common.cuh"
 
-namespace {
+namespace
+{
 
 constexpr int radix_bits = 8;
 constexpr int radix = 1 << radix_bits;
 constexpr int sort_threads = 256;
 constexpr int sort_warps = sort_threads / 32;
-constexpr int sort_steps = 8;                    /* keys of a thread */
-constexpr int warp_keys = 32 * sort_steps;       /* consecutive keys of a warp */
+constexpr int sort_steps = 8;              /* keys of a thread */
+constexpr int warp_keys = 32 * sort_steps; /* consecutive keys of a warp */
 constexpr int block_keys = sort_warps * warp_keys;
-constexpr int64_t sort_most = 1 << 20;           /* tokens of one sort: bounds the scratch */
+constexpr int64_t sort_most = 1 << 20; /* tokens of one sort: bounds the scratch */
 
 template <typename T, int N>
-__global__ void __launch_bounds__(256) gather(T *y, int64_t y_stride, const int32_t *ids, const T *table,
-                                              int64_t table_stride, int64_t rows, int64_t cols)
+__global__ void __launch_bounds__(256)
+    gather(T *y, int64_t y_stride, const int32_t *ids, const T *table, int64_t table_stride,
+           int64_t rows, int64_t cols)
 {
     for (int64_t r = (int64_t)blockIdx.x * blockDim.y + threadIdx.y; r < rows;
          r += (int64_t)gridDim.x * blockDim.y) {
         const T *from = table + ids[r] * table_stride;
         T *to = y + r * y_stride;
         for (int64_t i = (int64_t)threadIdx.x * N; i < cols; i += (int64_t)blockDim.x * N)
-            *reinterpret_cast<pack<T, N> *>(to + i) = *reinterpret_cast<const pack<T, N> *>(from + i);
+            *reinterpret_cast<pack<T, N> *>(to + i) =
+                *reinterpret_cast<const pack<T, N> *>(from + i);
     }
 }
 
 /* counts[digit][block] of this pass. */
-__global__ void __launch_bounds__(sort_threads) count_digits(const int32_t *keys, int64_t n, int shift,
-                                                             uint32_t *counts)
+__global__ void __launch_bounds__(sort_threads)
+    count_digits(const int32_t *keys, int64_t n, int shift, uint32_t *counts)
 {
     __shared__ uint32_t local[radix];
     for (int i = threadIdx.x; i < radix; i += sort_threads)
@@ -132,9 +135,9 @@ __global__ void __launch_bounds__(sort_threads)
 
 /* Each block that finds the first of a run of equal ids sums the run's rows into the table. */
 template <typename T, int N>
-__global__ void __launch_bounds__(256) sum_runs(float *dtable, int64_t table_stride, const int32_t *keys,
-                                                const int32_t *tokens, int64_t n, const T *dy,
-                                                int64_t dy_stride, int64_t cols)
+__global__ void __launch_bounds__(256)
+    sum_runs(float *dtable, int64_t table_stride, const int32_t *keys, const int32_t *tokens,
+             int64_t n, const T *dy, int64_t dy_stride, int64_t cols)
 {
     for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
         int32_t key = keys[i];
@@ -175,7 +178,8 @@ __global__ void __launch_bounds__(256) sum_runs(float *dtable, int64_t table_str
 }
 
 template <typename T>
-cudaError_t forward(struct tri_launch l, struct tri_view y, const int32_t *ids, struct tri_view table)
+cudaError_t forward(struct tri_launch l, struct tri_view y, const int32_t *ids,
+                    struct tri_view table)
 {
     constexpr int n = vector_bytes / sizeof(T);
     bool aligned = vectors_fit(y, sizeof(T)) && vectors_fit(table, sizeof(T));
@@ -188,14 +192,17 @@ cudaError_t forward(struct tri_launch l, struct tri_view y, const int32_t *ids, 
     T *to = (T *)y.data;
     const T *from = (const T *)table.data;
     if (aligned)
-        gather<T, n><<<blocks, block, 0, l.stream>>>(to, y.stride[0], ids, from, table.stride[0], rows, cols);
+        gather<T, n><<<blocks, block, 0, l.stream>>>(to, y.stride[0], ids, from, table.stride[0],
+                                                     rows, cols);
     else
-        gather<T, 1><<<blocks, block, 0, l.stream>>>(to, y.stride[0], ids, from, table.stride[0], rows, cols);
+        gather<T, 1><<<blocks, block, 0, l.stream>>>(to, y.stride[0], ids, from, table.stride[0],
+                                                     rows, cols);
     return cudaGetLastError();
 }
 
 template <typename T>
-cudaError_t backward(struct tri_launch l, struct tri_view dtable, const int32_t *ids, struct tri_view dy)
+cudaError_t backward(struct tri_launch l, struct tri_view dtable, const int32_t *ids,
+                     struct tri_view dy)
 {
     constexpr int n = vector_bytes / sizeof(T);
     bool aligned = vectors_fit(dy, sizeof(T)) && vectors_fit(dtable, 4);
@@ -217,8 +224,8 @@ cudaError_t backward(struct tri_launch l, struct tri_view dtable, const int32_t 
             int shift = pass * radix_bits;
             count_digits<<<blocks, sort_threads, 0, l.stream>>>(key, count, shift, counts);
             scan<<<1, 1024, 0, l.stream>>>(counts, (int64_t)radix * blocks);
-            scatter<<<blocks, sort_threads, 0, l.stream>>>(key, token, count, shift, counts, key_out,
-                                                           token_out);
+            scatter<<<blocks, sort_threads, 0, l.stream>>>(key, token, count, shift, counts,
+                                                           key_out, token_out);
             key = key_out;
             token = token_out;
         }
@@ -228,13 +235,16 @@ cudaError_t backward(struct tri_launch l, struct tri_view dtable, const int32_t 
         while (threads < 256 && threads < vectors)
             threads *= 2;
         dim3 grid((unsigned)count, (unsigned)ceil_div(vectors, threads) > 64
-                                       ? 64 : (unsigned)ceil_div(vectors, threads));
+                                       ? 64
+                                       : (unsigned)ceil_div(vectors, threads));
         if (aligned)
-            sum_runs<T, n><<<grid, threads, 0, l.stream>>>((float *)dtable.data, dtable.stride[0], key,
-                                                           token, count, from, dy.stride[0], cols);
+            sum_runs<T, n><<<grid, threads, 0, l.stream>>>((float *)dtable.data, dtable.stride[0],
+                                                           key, token, count, from, dy.stride[0],
+                                                           cols);
         else
-            sum_runs<T, 1><<<grid, threads, 0, l.stream>>>((float *)dtable.data, dtable.stride[0], key,
-                                                           token, count, from, dy.stride[0], cols);
+            sum_runs<T, 1><<<grid, threads, 0, l.stream>>>((float *)dtable.data, dtable.stride[0],
+                                                           key, token, count, from, dy.stride[0],
+                                                           cols);
         cudaError_t code = cudaGetLastError();
         if (code != cudaSuccess)
             return code;

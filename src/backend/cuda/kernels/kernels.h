@@ -62,9 +62,10 @@ cudaError_t tri_kernel_cross_entropy(struct tri_launch l, bool backward, double 
                                      double *loss_sum, struct tri_view logits,
                                      const int32_t *labels);
 
-/* update.cu: the bias corrections are 1 / (1 - beta1^step) and 1 / sqrt(1 - beta2^step). */
+/* update.cu: rest = 1 - beta, correction1 = 1 / (1 - beta1^step), correction2 = 1 / sqrt(1 -
+ * beta2^step), formed in float64: 1 - 0.999 in float32 would be off by 1e-5. */
 struct tri_adamw_step {
-    float lr, beta1, beta2, eps, decay, correction1, correction2, grad_scale;
+    float lr, beta1, beta2, rest1, rest2, eps, decay, correction1, correction2, grad_scale;
 };
 cudaError_t tri_kernel_adamw(struct tri_launch l, struct tri_adamw_step op, struct tri_view p,
                              struct tri_view m, struct tri_view v, struct tri_view w,

@@ -5,7 +5,8 @@
  * multiprocessor the rows in work are smaller than L2 for vocabularies up to about 150 thousand. */
 #include "backend/cuda/kernels/common.cuh"
 
-namespace {
+namespace
+{
 
 constexpr int loss_threads = 1024;
 constexpr int unroll = 2; /* vectors in flight */
@@ -44,14 +45,16 @@ __device__ __forceinline__ softmax block_join(softmax s, softmax *room)
 {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     for (int step = 16; step > 0; step /= 2)
-        s = join(s, {__shfl_xor_sync(0xffffffffu, s.max, step), __shfl_xor_sync(0xffffffffu, s.sum, step)});
+        s = join(s, {__shfl_xor_sync(0xffffffffu, s.max, step),
+                     __shfl_xor_sync(0xffffffffu, s.sum, step)});
     __syncthreads();
     if (lane == 0)
         room[warp] = s;
     __syncthreads();
     s = room[lane];
     for (int step = 16; step > 0; step /= 2)
-        s = join(s, {__shfl_xor_sync(0xffffffffu, s.max, step), __shfl_xor_sync(0xffffffffu, s.sum, step)});
+        s = join(s, {__shfl_xor_sync(0xffffffffu, s.max, step),
+                     __shfl_xor_sync(0xffffffffu, s.sum, step)});
     return s;
 }
 
@@ -91,7 +94,8 @@ __global__ void __launch_bounds__(loss_threads)
             load<T, N>(x, row + c);
             s = add(s, x);
         }
-        s = block_join(s, room); /* its barriers also keep the label's logit from being overwritten */
+        s = block_join(s,
+                       room); /* its barriers also keep the label's logit from being overwritten */
         loss += (double)s.max + log((double)s.sum) - (double)picked;
         if (!backward)
             continue;
@@ -130,11 +134,13 @@ cudaError_t run(struct tri_launch l, bool backward, double scale, double *loss_s
     int64_t rows = logits.dim[0], vocab = logits.dim[1];
     unsigned blocks = grid_for(rows, l, 1);
     if (vectors_fit(logits, sizeof(T)))
-        cross_entropy<T, n><<<blocks, loss_threads, 0, l.stream>>>(
-            (T *)logits.data, logits.stride[0], labels, rows, vocab, backward, (float)scale, partials);
+        cross_entropy<T, n>
+            <<<blocks, loss_threads, 0, l.stream>>>((T *)logits.data, logits.stride[0], labels,
+                                                    rows, vocab, backward, (float)scale, partials);
     else
-        cross_entropy<T, 1><<<blocks, loss_threads, 0, l.stream>>>(
-            (T *)logits.data, logits.stride[0], labels, rows, vocab, backward, (float)scale, partials);
+        cross_entropy<T, 1>
+            <<<blocks, loss_threads, 0, l.stream>>>((T *)logits.data, logits.stride[0], labels,
+                                                    rows, vocab, backward, (float)scale, partials);
     cudaError_t code = cudaGetLastError();
     if (code != cudaSuccess)
         return code;

@@ -1,7 +1,8 @@
 /* copy, add, zero: any shape and strides, any floating dtypes. Bound by bandwidth. */
 #include "backend/cuda/kernels/common.cuh"
 
-namespace {
+namespace
+{
 
 /* (d0, d1, d2) with d2 contiguous; views of fewer dimensions have leading ones. */
 struct grid3 {
@@ -9,7 +10,8 @@ struct grid3 {
     int64_t dst0, dst1, src0, src1;
 };
 
-/* One rounding from any type to any other: float64 goes to 16 bits directly, 16 bits widen exactly. */
+/* One rounding from any type to any other: float64 goes to 16 bits directly, 16 bits widen exactly.
+ */
 template <typename D, typename S> __device__ __forceinline__ D convert(S x)
 {
     return (D)x;
@@ -105,7 +107,8 @@ __global__ void __launch_bounds__(256) move_flat(D *dst, const S *src, int64_t c
     }
     for (; i < vectors; i += step)
         element<D, S, N, ADD>::move(dst + i * N, src + i * N);
-    for (int64_t j = vectors * N + (int64_t)blockIdx.x * blockDim.x + threadIdx.x; j < count; j += step)
+    for (int64_t j = vectors * N + (int64_t)blockIdx.x * blockDim.x + threadIdx.x; j < count;
+         j += step)
         element<D, S, 1, ADD>::move(dst + j, src + j);
 }
 
@@ -150,7 +153,8 @@ struct grid3 grid_of(struct tri_view dst, struct tri_view src)
 }
 
 /* Whether rows of one side, `s0` and `s1` elements apart, are whole vectors on vector borders. */
-bool rows_aligned(const void *data, size_t bytes, int64_t s0, int64_t s1, const struct grid3 &g, int n)
+bool rows_aligned(const void *data, size_t bytes, int64_t s0, int64_t s1, const struct grid3 &g,
+                  int n)
 {
     uint64_t bits = (uint64_t)g.d2 | (g.d0 > 1 ? (uint64_t)s0 : 0) | (g.d1 > 1 ? (uint64_t)s1 : 0);
     return bits % (unsigned)n == 0 && (uintptr_t)data % ((size_t)n * bytes) == 0;

@@ -5,7 +5,8 @@
  * registers, so that x is read once. VPT 0 is for rows that do not fit: it reads them again. */
 #include "backend/cuda/kernels/columns.cuh"
 
-namespace {
+namespace
+{
 
 /* Rows of a (rows,N) or (T,H,N) tensor. */
 struct rows {
@@ -149,8 +150,8 @@ __global__ void __launch_bounds__(VPT == 0 ? 256 : 1024)
 template <typename T, int N, int VPT, bool LAYER>
 __global__ void __launch_bounds__(VPT < 2 ? 256 : 512)
     norm_backward(T *dx, rows dx_rows, bool accumulate, const T *dy, rows dy_rows, const T *x,
-                  rows x_rows, const T *w, float *dw_partials, float *db_partials,
-                  int64_t num_rows, int64_t cols, int width, float eps)
+                  rows x_rows, const T *w, float *dw_partials, float *db_partials, int64_t num_rows,
+                  int64_t cols, int width, float eps)
 {
     extern __shared__ float gathered[]; /* [groups][cols], short rows only */
     __shared__ float room[32];
@@ -305,7 +306,8 @@ template <typename T> cudaError_t forward(const forward_call &c, bool layer)
 {
     constexpr int n = vector_bytes / sizeof(T);
     bool aligned = vectors_fit(c.y, sizeof(T)) && vectors_fit(c.x, sizeof(T)) &&
-                   vectors_fit(c.w, sizeof(T)) && (c.b.data == nullptr || vectors_fit(c.b, sizeof(T)));
+                   vectors_fit(c.w, sizeof(T)) &&
+                   (c.b.data == nullptr || vectors_fit(c.b, sizeof(T)));
     if (aligned)
         return layer ? choose_forward<T, n, true>(c) : choose_forward<T, n, false>(c);
     return layer ? choose_forward<T, 1, true>(c) : choose_forward<T, 1, false>(c);
@@ -327,7 +329,8 @@ cudaError_t launch_backward(const backward_call &c, int width)
     int64_t room = (int64_t)c.l.scratch_bytes / ((bias ? 8 : 4) * c.cols);
     if (room < 1)
         return cudaErrorNotSupported;
-    int64_t blocks = grid_for(ceil_div(c.num_rows, groups), c.l, threads > 512 ? 1 : 1024 / threads);
+    int64_t blocks =
+        grid_for(ceil_div(c.num_rows, groups), c.l, threads > 512 ? 1 : 1024 / threads);
     if (blocks > room)
         blocks = room;
     float *dw = (float *)c.l.scratch, *db = bias ? dw + blocks * c.cols : nullptr;
@@ -384,8 +387,8 @@ cudaError_t tri_kernel_norm_backward(struct tri_launch l, bool layer, double eps
                                      struct tri_view dx, struct tri_view dw, struct tri_view db,
                                      struct tri_view dy, struct tri_view x, struct tri_view w)
 {
-    backward_call c = {l, dx, dw, db, dy, x, w, accumulate, (float)eps, count_rows(x),
-                       x.dim[x.num_dims - 1]};
+    backward_call c = {
+        l, dx, dw, db, dy, x, w, accumulate, (float)eps, count_rows(x), x.dim[x.num_dims - 1]};
     if (!is_act(x.dtype) || dx.dtype != x.dtype || dy.dtype != x.dtype || w.dtype != x.dtype ||
         dw.dtype != TRI_F32 || (db.data != nullptr && db.dtype != TRI_F32))
         return cudaErrorNotSupported;

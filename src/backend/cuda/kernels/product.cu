@@ -2,7 +2,8 @@
  * stride and alignment; float32 multiply-add. And column sums, for the gradients of biases. */
 #include "backend/cuda/kernels/columns.cuh"
 
-namespace {
+namespace
+{
 
 constexpr int tile = 64; /* of rows and columns; a thread has 4 x 4 of it */
 constexpr int depth_step = 16;
@@ -21,13 +22,16 @@ __global__ void __launch_bounds__(256)
     __shared__ float as[depth_step][tile + 4], bs[depth_step][tile + 4];
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     int64_t col0 = (int64_t)blockIdx.y * tile;
-    for (int64_t row0 = (int64_t)blockIdx.x * tile; row0 < rows; row0 += (int64_t)gridDim.x * tile) {
+    for (int64_t row0 = (int64_t)blockIdx.x * tile; row0 < rows;
+         row0 += (int64_t)gridDim.x * tile) {
         float sum[4][4] = {};
         for (int64_t k0 = 0; k0 < depth; k0 += depth_step) {
             for (int i = threadIdx.x; i < tile * depth_step; i += 256) {
                 /* Neighbouring threads take neighbouring addresses of either layout. */
-                int ka = a.s1 == 1 ? i % depth_step : i / tile, ra = a.s1 == 1 ? i / depth_step : i % tile;
-                int kb = b.s1 == 1 ? i / tile : i % depth_step, cb = b.s1 == 1 ? i % tile : i / depth_step;
+                int ka = a.s1 == 1 ? i % depth_step : i / tile,
+                    ra = a.s1 == 1 ? i / depth_step : i % tile;
+                int kb = b.s1 == 1 ? i / tile : i % depth_step,
+                    cb = b.s1 == 1 ? i % tile : i / depth_step;
                 bool in_a = row0 + ra < rows && k0 + ka < depth;
                 bool in_b = col0 + cb < cols && k0 + kb < depth;
                 as[ka][ra] = in_a ? to_float(a.p[(row0 + ra) * a.s0 + (k0 + ka) * a.s1]) : 0.0f;
@@ -127,11 +131,11 @@ cudaError_t column_sums(struct tri_launch l, struct tri_view out, struct tri_vie
     dim3 grid((unsigned)across, (unsigned)down);
     float *partials = (float *)l.scratch;
     if (aligned)
-        sum_columns<T, n><<<grid, threads, 0, l.stream>>>(partials, (const T *)x.data, x.stride[0], rows,
-                                                          cols);
+        sum_columns<T, n>
+            <<<grid, threads, 0, l.stream>>>(partials, (const T *)x.data, x.stride[0], rows, cols);
     else
-        sum_columns<T, 1><<<grid, threads, 0, l.stream>>>(partials, (const T *)x.data, x.stride[0], rows,
-                                                          cols);
+        sum_columns<T, 1>
+            <<<grid, threads, 0, l.stream>>>(partials, (const T *)x.data, x.stride[0], rows, cols);
     cudaError_t code = cudaGetLastError();
     if (code != cudaSuccess)
         return code;

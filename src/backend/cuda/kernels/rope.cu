@@ -1,7 +1,8 @@
 /* Rotary position embeddings (Su et al. 2021): the table of angles, and the rotation. */
 #include "backend/cuda/kernels/common.cuh"
 
-namespace {
+namespace
+{
 
 struct frequencies {
     double v[TRI_KERNEL_MAX_FREQUENCIES];
@@ -25,8 +26,8 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-/* blockDim = (vectors of a half, heads at once, tokens at once). A thread keeps its cos and sin while
- * it goes through the heads of its token, N pairs (j, j + R/2) at a time. */
+/* blockDim = (vectors of a half, heads at once, tokens at once). A thread keeps its cos and sin
+ * while it goes through the heads of its token, N pairs (j, j + R/2) at a time. */
 template <typename T, int N>
 __global__ void __launch_bounds__(256)
     rotate(T *y, int64_t y_token, int64_t y_head, const T *x, int64_t x_token, int64_t x_head,
@@ -103,8 +104,8 @@ cudaError_t tri_kernel_rope_table(struct tri_launch l, struct tri_view table, co
     for (int j = 0; j < half; j++)
         freq.v[j] = inv_freq[j];
     unsigned blocks = grid_for(ceil_div(table.dim[0] * half, 256), l, 16);
-    angles<<<blocks, 256, 0, l.stream>>>((float *)table.data, table.stride[0], pos, table.dim[0], half,
-                                         freq, scale);
+    angles<<<blocks, 256, 0, l.stream>>>((float *)table.data, table.stride[0], pos, table.dim[0],
+                                         half, freq, scale);
     return cudaGetLastError();
 }
 

@@ -1,7 +1,8 @@
 /* AdamW and the global norm. Bound by bandwidth. */
 #include "backend/cuda/kernels/common.cuh"
 
-namespace {
+namespace
+{
 
 /* Loshchilov & Hutter 2019, with decoupled decay:
  *     m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2
@@ -11,7 +12,8 @@ __global__ void __launch_bounds__(256)
     adamw(float *p, float *m, float *v, W *w, const float *g, int64_t count, tri_adamw_step op)
 {
     int64_t step = (int64_t)gridDim.x * blockDim.x * N;
-    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i + N <= count; i += step) {
+    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i + N <= count;
+         i += step) {
         float ps[N], ms[N], vs[N], gs[N];
         load<float, N>(ps, p + i);
         load<float, N>(ms, m + i);
@@ -20,8 +22,8 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int k = 0; k < N; k++) {
             float grad = gs[k] * op.grad_scale;
-            ms[k] = op.beta1 * ms[k] + (1.0f - op.beta1) * grad;
-            vs[k] = op.beta2 * vs[k] + (1.0f - op.beta2) * grad * grad;
+            ms[k] = op.beta1 * ms[k] + op.rest1 * grad;
+            vs[k] = op.beta2 * vs[k] + op.rest2 * grad * grad;
             float update = ms[k] * op.correction1 / (sqrtf(vs[k]) * op.correction2 + op.eps);
             ps[k] -= op.lr * (op.decay * ps[k] + update);
         }
@@ -45,12 +47,12 @@ cudaError_t update(struct tri_launch l, const tri_adamw_step &op, struct tri_vie
                     (uintptr_t)ws % (4 * sizeof(W))) == 0;
     int64_t whole = aligned ? count / 4 * 4 : 0, rest = count - whole;
     if (whole > 0)
-        adamw<W, 4><<<grid_for(ceil_div(whole, 1024), l, 32), 256, 0, l.stream>>>(
-            ps, ms, vs, ws, gs, whole, op);
+        adamw<W, 4><<<grid_for(ceil_div(whole, 1024), l, 32), 256, 0, l.stream>>>(ps, ms, vs, ws,
+                                                                                  gs, whole, op);
     if (rest > 0)
         adamw<W, 1><<<grid_for(ceil_div(rest, 256), l, 32), 256, 0, l.stream>>>(
-            ps + whole, ms + whole, vs + whole, ws == nullptr ? nullptr : ws + whole, gs + whole, rest,
-            op);
+            ps + whole, ms + whole, vs + whole, ws == nullptr ? nullptr : ws + whole, gs + whole,
+            rest, op);
     return cudaGetLastError();
 }
 
