@@ -14,8 +14,12 @@ struct tri_optim_options {
     double eps;           /* 1e-8 */
 };
 
-enum tri_schedule { TRI_SCHEDULE_CONSTANT, TRI_SCHEDULE_LINEAR, TRI_SCHEDULE_COSINE,
-                    TRI_SCHEDULE_WSD };
+enum tri_schedule {
+    TRI_SCHEDULE_CONSTANT,
+    TRI_SCHEDULE_LINEAR,
+    TRI_SCHEDULE_COSINE,
+    TRI_SCHEDULE_WSD
+};
 
 struct tri_schedule_options {
     int name;             /* enum tri_schedule; linear */

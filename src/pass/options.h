@@ -15,16 +15,16 @@ enum tri_remat {
 };
 
 struct tri_pass_options {
-    char *backend;                 /* auto, cpu, cuda */
-    char *cpu_kernels;             /* auto, reference, generic, avx2, avx512 */
-    int64_t threads;               /* 0: all cores */
-    int activation_checkpointing;  /* enum tri_remat; full */
-    bool fpdt_enabled;             /* fpdt.enabled: what the recipe says; chunk_size decides */
-    int64_t chunk_size;            /* fpdt.chunk_size: tokens of a chunk, 0: the whole sequence */
-    bool tiled_mlp_compute;        /* true */
-    int64_t tiled_mlp_num_shards;  /* 0: ceil(T / E) */
-    double loss_slice_gb;          /* most GiB of logits at once; 0: 1/16 on the CPU, 1 on CUDA */
-    double memory_limit_gb;        /* 0: what the machine has */
+    char *backend;                /* auto, cpu, cuda */
+    char *cpu_kernels;            /* auto, reference, generic, avx2, avx512 */
+    int64_t threads;              /* 0: all cores */
+    int activation_checkpointing; /* enum tri_remat; full */
+    bool fpdt_enabled;            /* fpdt.enabled: what the recipe says; chunk_size decides */
+    int64_t chunk_size;           /* fpdt.chunk_size: tokens of a chunk, 0: the whole sequence */
+    bool tiled_mlp_compute;       /* true */
+    int64_t tiled_mlp_num_shards; /* 0: ceil(T / E) */
+    double loss_slice_gb;         /* most GiB of logits at once; 0: 1/16 on the CPU, 1 on CUDA */
+    double memory_limit_gb;       /* 0: what the machine has */
 };
 
 extern const struct tri_option_table tri_pass_option_table;

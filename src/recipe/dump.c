@@ -25,6 +25,19 @@ static bool is_readable(const struct tri_option *option, const char *value)
     return good;
 }
 
+bool tri_recipe_print_value(const struct found *found, struct tri_text *out)
+{
+    const char *effective = found->origin->effective;
+    bool replaced = effective != NULL && is_readable(found->option, effective);
+    if (replaced && found->option->type == TRI_OPTION_STRING)
+        tri_text_add_yaml(out, effective);
+    else if (replaced)
+        tri_text_printf(out, "%s", effective);
+    else
+        tri_option_print(found->option, found->values, out);
+    return replaced;
+}
+
 /* Text for a comment: one line, whatever a path may hold. */
 static void add_comment(struct tri_text *out, const char *text)
 {
@@ -70,15 +83,8 @@ static void add_option(const struct tri_recipe *recipe, const struct found *foun
                        const char *name, struct tri_text *out)
 {
     size_t start = out->bytes;
-    const char *effective = found->origin->effective;
-    bool replaced = effective != NULL && is_readable(found->option, effective);
     tri_text_printf(out, "%*s%s: ", indent, "", name);
-    if (replaced && found->option->type == TRI_OPTION_STRING)
-        tri_text_add_yaml(out, effective);
-    else if (replaced)
-        tri_text_printf(out, "%s", effective);
-    else
-        tri_option_print(found->option, found->values, out);
+    bool replaced = tri_recipe_print_value(found, out);
     size_t width = out->bytes - start;
     tri_text_printf(out, "%*s # ", width < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - width) : 0, "");
     add_origin(recipe, found, replaced, out);

@@ -59,6 +59,10 @@ bool tri_recipe_at(const struct tri_recipe *recipe, size_t index, struct found *
 /* Does an option, an alias or a foreign key begin with "key."? */
 bool tri_recipe_is_prefix(const char *key);
 
+/* Append the value in force: that of the model or the machine where it could stand in a recipe
+ * (then true), else ours. */
+bool tri_recipe_print_value(const struct found *found, struct tri_text *out);
+
 /* Is `name` the full name of the option, or one of its aliases? */
 bool tri_recipe_is_name(const struct tri_option_table *table, const struct tri_option *option,
                         const char *name);

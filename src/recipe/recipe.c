@@ -143,7 +143,7 @@ uint64_t tri_recipe_hash(const struct tri_recipe *recipe)
         struct tri_text text = {0};
         tri_option_print_name(found.section->table, found.option, &text);
         tri_text_add(&text, "=", 1);
-        tri_option_print(found.option, found.values, &text);
+        tri_recipe_print_value(&found, &text);
         hash = tri_hash_bytes(hash, tri_text_data(&text), text.bytes);
         tri_text_free(&text);
     }
@@ -160,8 +160,8 @@ enum tri_status tri_recipe_check_same(const struct tri_recipe *before, const str
             continue;
         struct tri_text name = {0}, was = {0}, is = {0};
         tri_option_print_name(old.section->table, old.option, &name);
-        tri_option_print(old.option, old.values, &was);
-        tri_option_print(new.option, new.values, &is);
+        tri_recipe_print_value(&old, &was);
+        tri_recipe_print_value(&new, &is);
         if (name.failed || was.failed || is.failed)
             st = no_memory();
         else if (strcmp(tri_text_data(&was), tri_text_data(&is)) != 0)

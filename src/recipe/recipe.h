@@ -46,7 +46,9 @@ enum tri_status tri_recipe_note(struct tri_recipe *recipe, const char *key, cons
 /* Every key, its effective value and its origin, as YAML with comments. */
 enum tri_status tri_recipe_dump(const struct tri_recipe *recipe, FILE *to);
 
-/* May a run that was saved under `before` go on under `now`? The first key that the numbers depend
+/* Notes count as values here and in the hash: take them first.
+ *
+ * May a run that was saved under `before` go on under `now`? The first key that the numbers depend
  * on and that may not change in between is named in the error. */
 enum tri_status tri_recipe_check_same(const struct tri_recipe *before,
                                       const struct tri_recipe *now);

@@ -65,11 +65,18 @@ enum { NAME_BYTES = 128 };
 bool tri_recipe_is_name(const struct tri_option_table *table, const struct tri_option *option,
                         const char *name)
 {
-    char other[NAME_BYTES];
-    const char *at = NULL;
-    while (next_name(table, option, &at, other, sizeof other))
-        if (strcmp(other, name) == 0)
+    size_t prefix = strlen(table->section);
+    if (prefix == 0 ? strcmp(name, option->name) == 0
+                    : strncmp(name, table->section, prefix) == 0 && name[prefix] == '.' &&
+                          strcmp(name + prefix + 1, option->name) == 0)
+        return true;
+    size_t length = strlen(name);
+    for (const char *p = option->aliases; p != NULL && *p != '\0';) {
+        size_t bytes = strcspn(p, ",");
+        if (bytes == length && memcmp(p, name, bytes) == 0)
             return true;
+        p += bytes + (p[bytes] == ',');
+    }
     return false;
 }
 

@@ -409,6 +409,18 @@ static void shows_what_the_model_decided(void **state)
     dump_has_line(r, "dtype: float32 # the CPU backend\n");
     dump_has_line(r, "max_length: 0 # about 5000, by the data\n");
     dump_has(r, "# Decided by the model and the machine:\n#   model.layers: 32 (config.json)\n");
+
+    /* A run that goes on compares with its own dump, in which auto has become a value. */
+    char *text = dump(r);
+    struct tri_recipe *before = parse(text), *again = parse(MINIMAL);
+    free(text);
+    assert_int_equal(tri_recipe_check_same(before, r), TRI_OK);
+    assert_true(tri_recipe_hash(before) == tri_recipe_hash(r));
+    assert_int_equal(tri_recipe_note(again, "model.dtype", "bfloat16", "another machine"), TRI_OK);
+    assert_int_equal(tri_recipe_check_same(before, again), TRI_INVALID);
+    assert_error_has("model.dtype was float32 when the run was saved and is bfloat16 now");
+    tri_recipe_close(before);
+    tri_recipe_close(again);
     tri_recipe_close(r);
 }
 
