@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 {
     int code = dispatch(argc, argv);
     /* A full disk behind standard output shows only here. */
-    if (fflush(stdout) != 0 && code == 0)
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)
         code = tri_cli_end(tri_fail(TRI_IO, "cannot write to standard output"));
     return code;
 }
