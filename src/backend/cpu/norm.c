@@ -37,7 +37,7 @@ static enum tri_status norm_forward(struct tri_stream *s, const struct tri_norm 
 /* Rows go through in blocks that stay in cache: statistics by rows, dw and db by columns (each
  * thread owns some, rows in order: the bits do not depend on the number of threads), dx by rows.
  * dw and db come before dx because dx may take the place of dy. */
-enum { MAX_BLOCK_ROWS = 256, BLOCK_ELEMENTS = 1 << 16, COLUMN_GRAIN = 64, MAX_COLUMNS = 512 };
+enum { MAX_BLOCK_ROWS = 512, BLOCK_ELEMENTS = 1 << 19, COLUMN_GRAIN = 64, MAX_COLUMNS = 512 };
 
 struct backward {
     const struct tri_cpu *cpu;
