@@ -119,6 +119,12 @@ enum tri_status tri_cpu_open(const struct tri_cpu_config *config, struct tri_bac
     struct tri_cpu *cpu = calloc(1, sizeof *cpu);
     if (cpu == NULL)
         return tri_fail(TRI_NOMEM, "cannot get %zu bytes for the CPU backend", sizeof *cpu);
+    cpu->scratch = malloc(TRI_CPU_SCRATCH * sizeof *cpu->scratch);
+    if (cpu->scratch == NULL) {
+        free(cpu);
+        return tri_fail(TRI_NOMEM, "cannot get %zu bytes for the CPU backend's scratch",
+                        TRI_CPU_SCRATCH * sizeof(float));
+    }
     cpu->threads = choose_threads(config->threads);
     cpu->simd = kernels_table(kernels);
     cpu->stream.cpu = cpu;
@@ -138,6 +144,9 @@ enum tri_status tri_cpu_open(const struct tri_cpu_config *config, struct tri_bac
 
 void tri_cpu_close(struct tri_backend *backend)
 {
-    if (backend != NULL)
-        free(backend->ctx);
+    if (backend == NULL)
+        return;
+    struct tri_cpu *cpu = backend->ctx;
+    free(cpu->scratch);
+    free(cpu);
 }

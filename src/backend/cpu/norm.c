@@ -34,10 +34,10 @@ static enum tri_status norm_forward(struct tri_stream *s, const struct tri_norm 
     return TRI_OK;
 }
 
-/* Rows go through in blocks that stay in cache: statistics by rows, dw and db by columns (each
- * thread owns some, rows in order: the bits do not depend on the number of threads), dx by rows.
- * dw and db come before dx because dx may take the place of dy. */
-enum { MAX_BLOCK_ROWS = 512, BLOCK_ELEMENTS = 1 << 19, COLUMN_GRAIN = 64, MAX_COLUMNS = 512 };
+/* Rows go in groups, each by one thread: statistics, then dx, dw and db, the latter two
+ * into the group's own sums. The sums of up to MAX_GROUPS groups are then added to dw
+ * and db by columns, in the order of the rows: the bits do not depend on the number of threads. */
+enum { MAX_GROUPS = 32, MIN_GROUP_ROWS = 16, MAX_GROUP_ROWS = 512, GROUP_ELEMENTS = 16384 };
 
 struct backward {
     const struct tri_cpu *cpu;
@@ -45,50 +45,47 @@ struct backward {
     bool accumulate;
     struct tri_view dx, dw, db, dy, x, w;
     int64_t n;
+    float *sums; /* (groups, 2, n): of dw, of db */
 };
 
-/* dw, db of columns [begin, end) += rows [first, first + count), summed apart first. */
-static void add_columns(const struct backward *c, int64_t first, int64_t count,
-                        const struct tri_norm_row *stats, int64_t begin, int64_t end)
+static void backward_group(const struct backward *c, float *sums, int64_t first, int64_t count)
 {
-    float sum_w[MAX_COLUMNS];
-    float sum_b[MAX_COLUMNS];
-    float *dw = c->dw.data;
-    float *db = c->db.data;
-    for (int64_t col = begin; col < end; col += MAX_COLUMNS) {
-        int64_t n = end - col < MAX_COLUMNS ? end - col : MAX_COLUMNS;
-        memset(sum_w, 0, sizeof sum_w);
-        memset(sum_b, 0, sizeof sum_b);
-        for (int64_t i = 0; i < count; i++)
-            c->cpu->simd->norm_backward_w(n, sum_w, db == NULL ? NULL : sum_b,
-                                          row_at(c->dy, first + i) + col,
-                                          row_at(c->x, first + i) + col, stats + i);
-        c->cpu->simd->add(n, dw + col, sum_w);
-        if (db != NULL)
-            c->cpu->simd->add(n, db + col, sum_b);
+    const struct tri_simd *simd = c->cpu->simd;
+    float *sum_b = c->db.data == NULL ? NULL : sums + c->n;
+    memset(sums, 0, (size_t)(2 * c->n) * sizeof *sums);
+    for (int64_t r = first; r < first + count; r++) {
+        const float *dy = row_at(c->dy, r);
+        const float *x = row_at(c->x, r);
+        struct tri_norm_row stats;
+        simd->norm_stats(c->op, c->n, dy, x, c->w.data, &stats);
+        simd->norm_backward(c->accumulate, c->n, row_at(c->dx, r), sums, sum_b, dy, x, c->w.data,
+                            &stats);
     }
 }
 
-static void backward_block(const struct backward *c, int64_t first, int64_t count)
+/* Groups of `rows` rows, covering [first, first + count). */
+static void backward_groups(const struct backward *c, int64_t first, int64_t count, int64_t rows)
 {
-    struct tri_norm_row stats[MAX_BLOCK_ROWS];
-    const struct tri_simd *simd = c->cpu->simd;
-    const float *w = c->w.data;
-    const int workers = tri_cpu_workers(c->cpu, count * c->n);
-#pragma omp parallel num_threads(workers) if (workers > 1)
-    {
-#pragma omp for schedule(static)
-        for (int64_t i = 0; i < count; i++)
-            simd->norm_stats(c->op, c->n, row_at(c->dy, first + i), row_at(c->x, first + i), w,
-                             stats + i);
-#pragma omp for schedule(static)
-        for (int worker = 0; worker < workers; worker++)
-            add_columns(c, first, count, stats, tri_cpu_piece(c->n, COLUMN_GRAIN, workers, worker),
-                        tri_cpu_piece(c->n, COLUMN_GRAIN, workers, worker + 1));
-#pragma omp for schedule(static)
-        for (int64_t i = 0; i < count; i++)
-            simd->norm_backward_x(c->accumulate, c->n, row_at(c->dx, first + i),
-                                  row_at(c->dy, first + i), row_at(c->x, first + i), w, stats + i);
+    const int64_t groups = (count + rows - 1) / rows;
+    const int workers = tri_cpu_workers(c->cpu, 4 * count * c->n);
+#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(dynamic, 1)
+    for (int64_t g = 0; g < groups; g++) {
+        int64_t left = count - g * rows;
+        backward_group(c, c->sums + 2 * c->n * g, first + g * rows, left < rows ? left : rows);
+    }
+    float *dw = c->dw.data;
+    float *db = c->db.data;
+    const int reducers = tri_cpu_workers(c->cpu, groups * c->n);
+#pragma omp parallel for num_threads(reducers) if (reducers > 1) schedule(static)
+    for (int reducer = 0; reducer < reducers; reducer++) {
+        int64_t begin = tri_cpu_piece(c->n, 16, reducers, reducer);
+        int64_t end = tri_cpu_piece(c->n, 16, reducers, reducer + 1);
+        for (int64_t g = 0; g < groups; g++) {
+            const float *sums = c->sums + 2 * c->n * g;
+            c->cpu->simd->add(end - begin, dw + begin, sums + begin);
+            if (db != NULL)
+                c->cpu->simd->add(end - begin, db + begin, sums + c->n + begin);
+        }
     }
 }
 
@@ -98,7 +95,7 @@ static enum tri_status norm_backward(struct tri_stream *s, const struct tri_norm
                                      struct tri_view w)
 {
     if (x.dtype != TRI_F32 || dy.dtype != TRI_F32 || dx.dtype != TRI_F32 || w.dtype != TRI_F32 ||
-        dw.dtype != TRI_F32 || dw.data == NULL)
+        dw.dtype != TRI_F32 || dw.data == NULL || 2 * last_dim(x) > TRI_CPU_SCRATCH)
         return s->cpu->reference.norm_backward(s, op, accumulate, dx, dw, db, dy, x, w);
     const struct backward c = {.cpu = s->cpu,
                                .op = op,
@@ -109,14 +106,19 @@ static enum tri_status norm_backward(struct tri_stream *s, const struct tri_norm
                                .dy = dy,
                                .x = x,
                                .w = w,
-                               .n = last_dim(x)};
+                               .n = last_dim(x),
+                               .sums = s->cpu->scratch};
     if (c.n == 0)
         return TRI_OK;
-    const int64_t rows = tri_view_count(x) / c.n;
-    int64_t block = BLOCK_ELEMENTS / c.n;
-    block = block < 16 ? 16 : block > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : block;
-    for (int64_t first = 0; first < rows; first += block)
-        backward_block(&c, first, rows - first < block ? rows - first : block);
+    const int64_t count = tri_view_count(x) / c.n;
+    int64_t rows = GROUP_ELEMENTS / c.n;
+    rows = rows < MIN_GROUP_ROWS ? MIN_GROUP_ROWS : rows > MAX_GROUP_ROWS ? MAX_GROUP_ROWS : rows;
+    int64_t groups = TRI_CPU_SCRATCH / (2 * c.n);
+    groups = groups < MAX_GROUPS ? groups : MAX_GROUPS;
+    for (int64_t first = 0; first < count; first += groups * rows) {
+        int64_t left = count - first;
+        backward_groups(&c, first, left < groups * rows ? left : groups * rows, rows);
+    }
     return TRI_OK;
 }
 

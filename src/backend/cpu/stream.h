@@ -14,12 +14,16 @@ struct tri_stream {
     struct tri_cpu *cpu;
 };
 
+/* Floats of scratch that ops may use while they run: 4 MiB, touched only as far as needed. */
+enum { TRI_CPU_SCRATCH = 1 << 20 };
+
 struct tri_cpu {
     struct tri_backend backend;
     struct tri_stream stream;
     struct tri_ops reference; /* what float64 and unusual dtypes are handed to */
     const struct tri_simd *simd;
-    int threads; /* at least 1 */
+    int threads;    /* at least 1 */
+    float *scratch; /* (TRI_CPU_SCRATCH) */
 };
 
 /* Threads worth waking for `work` element visits; each gets at least 32K of them. Loops write

@@ -40,12 +40,10 @@ struct tri_simd {
                          const float *w, const float *b);
     void (*norm_stats)(const struct tri_norm *op, int64_t n, const float *dy, const float *x,
                        const float *w, struct tri_norm_row *out);
-    /* dx = or += */
-    void (*norm_backward_x)(bool accumulate, int64_t n, float *dx, const float *dy, const float *x,
-                            const float *w, const struct tri_norm_row *row);
-    /* sum_w += dy * xhat and sum_b += dy for one row; sum_b may be NULL. */
-    void (*norm_backward_w)(int64_t n, float *sum_w, float *sum_b, const float *dy, const float *x,
-                            const struct tri_norm_row *row);
+    /* One row: dx = or +=, sum_w += dy * xhat, sum_b += dy; sum_b may be NULL, dx may be dy. */
+    void (*norm_backward)(bool accumulate, int64_t n, float *dx, float *sum_w, float *sum_b,
+                          const float *dy, const float *x, const float *w,
+                          const struct tri_norm_row *row);
 
     /* cos and sin (half each) of pos * inv_freq, times scale. */
     void (*rope_table)(int64_t half, float *table, int64_t pos, const double *inv_freq,
