@@ -1,6 +1,6 @@
 # The front door: a thin layer over the CMake presets. `make help` lists what there is.
 .DEFAULT_GOAL := release
-.PHONY: release deps demo test bench format format-check asan tsan fuzz clean help
+.PHONY: release deps demo test bench test-gpu bench-gpu format format-check asan tsan fuzz clean help
 
 release: ## build the program: build/release/trireme
 	@tools/install_deps.sh --check build
@@ -21,6 +21,16 @@ bench: ## speed, as ratios to what this machine's BLAS does in the same run
 	@tools/install_deps.sh build
 	@tools/build.sh release
 	@build/release/bench/trireme_bench
+
+test-gpu: ## the CUDA backend against the oracle, on this machine's card
+	@tools/install_deps.sh test
+	@tools/build.sh gpu
+	@ctest --preset gpu
+
+bench-gpu: ## speed on the card, as ratios to a copy and a product of the same run
+	@tools/install_deps.sh build
+	@tools/build.sh gpu
+	@build/gpu/bench/trireme_bench_cuda
 
 format: ## format the sources
 	@tools/format.sh
