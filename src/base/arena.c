@@ -89,8 +89,10 @@ enum tri_status tri_arena_reserve(struct tri_arena *arena, size_t bytes)
 
 enum tri_status tri_arena_alloc(struct tri_arena *arena, const char *name, size_t bytes, void **out)
 {
+    /* An empty allocation takes a place as well, so that every mark lies above or below it. */
     size_t end = arena->used;
-    if (bytes > arena->capacity || (end += round_up(bytes, TRI_ARENA_ALIGN)) > arena->capacity ||
+    if (bytes > arena->capacity ||
+        (end += round_up(bytes > 0 ? bytes : 1, TRI_ARENA_ALIGN)) > arena->capacity ||
         (arena->fail_in > 0 && --arena->fail_in == 0))
         return tri_fail(TRI_NOMEM,
                         "no room for '%s': %.1f MiB asked, %.1f MiB of %.1f MiB %s memory in use",
