@@ -1,5 +1,6 @@
 /* Evaluation: the same forward as training, over every sequence of data.eval_sources. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -27,6 +28,13 @@ enum tri_status tri_run_eval(struct tri_run *run, struct tri_eval_result *out)
     tri_progress_end();
     if (r.trained == 0) {
         st = tri_fail(TRI_INVALID, "data.eval_sources hold no trained token");
+        goto close_batch;
+    }
+    if (!isfinite(sum)) {
+        st = tri_fail(TRI_NONFINITE,
+                      "the loss on data.eval_sources is %g: lower optimizer.learning_rate, or look "
+                      "at the weights and the data",
+                      sum);
         goto close_batch;
     }
     r.loss = sum / (double)r.trained;

@@ -81,6 +81,7 @@ static enum tri_status step(struct loop *l)
         TRI_TRY(tri_loader_seek(run->loader, (struct tri_data_position){0, 0}));
     TRI_TRY(tri_loader_next(run->loader, &data));
     double lr = tri_schedule_rate(&run->schedule, run->state.step + 1);
+    tri_arena_restart_trace(run->trainer->exec.arena);
     TRI_TRY(tri_train_step(run->trainer, data.batches, data.num_batches, lr, &stats));
     tri_progress_end();
     struct tri_run_state *s = &run->state;

@@ -155,10 +155,13 @@ enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *ru
                           : 0.8 * m->step_seconds + 0.2 * seconds;
     if (print)
         print_step(run, s, seconds, m->step_seconds);
+    /* As text: JSON numbers of other readers end at 2^53. */
+    char trace[32];
+    snprintf(trace, sizeof trace, "%016" PRIx64, tri_arena_trace(run->trainer->exec.arena));
     return write_line(
         m,
         json_pack(
-            "{s:I, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I}",
+            "{s:I, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s}",
             "step", (json_int_t)run->state.step, "epoch", tri_loader_epochs(run->loader), "loss",
             s->loss, "grad_norm", s->grad_norm, "lr", s->lr, "tokens", (json_int_t)s->tokens,
             "trained_tokens", (json_int_t)s->trained, "total_tokens", (json_int_t)run->state.tokens,
@@ -166,15 +169,18 @@ enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *ru
             "forward_seconds", s->forward_s, "backward_seconds", s->backward_s, "update_seconds",
             s->update_s, "mfu", s->model_flops / seconds / run->roof_flops, "hfu",
             s->ran_flops / seconds / run->roof_flops, "peak_bytes",
-            (json_int_t)tri_machine_peak_rss()));
+            (json_int_t)tri_machine_peak_rss(), "allocation_trace", trace));
 }
 
 enum tri_status tri_metrics_eval(struct tri_metrics *m, const struct tri_run *run,
                                  const struct tri_eval_result *r)
 {
-    return write_line(m, json_pack("{s:I, s:f, s:f, s:I, s:I, s:f}", "step",
+    /* JSON has no infinity, and exp overflows long before the loss does. */
+    double perplexity = exp(r->loss);
+    json_t *number = isfinite(perplexity) ? json_real(perplexity) : json_null();
+    return write_line(m, json_pack("{s:I, s:f, s:o, s:I, s:I, s:f}", "step",
                                    (json_int_t)run->state.step, "eval_loss", r->loss,
-                                   "eval_perplexity", exp(r->loss), "eval_tokens",
-                                   (json_int_t)r->tokens, "eval_trained_tokens",
-                                   (json_int_t)r->trained, "eval_seconds", r->seconds));
+                                   "eval_perplexity", number, "eval_tokens", (json_int_t)r->tokens,
+                                   "eval_trained_tokens", (json_int_t)r->trained, "eval_seconds",
+                                   r->seconds));
 }

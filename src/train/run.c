@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -28,6 +29,25 @@ static enum tri_status open_model(struct tri_run *run)
     enum tri_status st = tri_model_open(config, run->overrides, &run->model);
     free(config);
     return st;
+}
+
+/* The model that is trained from must survive the run: its folder is not written to. */
+static enum tri_status check_output(const struct tri_run *run)
+{
+    const char *output = run->recipe->checkpoint.output_dir;
+    struct stat a, b;
+    if (output == NULL || output[0] == '\0')
+        return tri_fail(TRI_INVALID,
+                        "%s: checkpoint.output_dir is missing: name the folder that the run writes "
+                        "into",
+                        run->recipe->path);
+    if (stat(output, &a) == 0 && stat(run->model_folder, &b) == 0 && a.st_dev == b.st_dev &&
+        a.st_ino == b.st_ino)
+        return tri_fail(TRI_INVALID,
+                        "%s: checkpoint.output_dir %s is the folder of the model to start from, "
+                        "which would be overwritten: choose another folder",
+                        run->recipe->path, output);
+    return TRI_OK;
 }
 
 static enum tri_status open_machine(struct tri_run *run)
@@ -150,6 +170,8 @@ static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose pu
 static enum tri_status open_all(struct tri_run *run, enum tri_run_purpose purpose)
 {
     TRI_TRY(open_model(run));
+    if (purpose == TRI_RUN_TRAIN)
+        TRI_TRY(check_output(run));
     TRI_TRY(open_machine(run));
     if (purpose == TRI_RUN_TRAIN && run->act == TRI_F64)
         return tri_fail(TRI_UNSUPPORTED, "model.dtype: float64 is for `trireme check`; train in "

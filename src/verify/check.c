@@ -26,6 +26,7 @@ static struct bounds bounds_of(enum tri_dtype act)
 static const double zero_gradient = 1e-8;
 
 struct check {
+    const char *folder;
     struct tri_golden golden;
     struct tri_backend *backend;
     struct tri_trainer *trainer;
@@ -59,7 +60,8 @@ static enum tri_status check_logits(struct check *c)
         return TRI_OK;
     if (want->num_dims != 3 || want->dim[0] * want->dim[1] != rows ||
         want->dim[2] != t->model->arch.vocab)
-        return tri_fail(TRI_FORMAT, "reference.safetensors: 'logits' is not (B, S, V)");
+        return tri_fail(TRI_FORMAT, "%s/reference.safetensors: 'logits' is not (B, S, V)",
+                        c->folder);
     float *got = malloc((size_t)n * sizeof *got);
     if (got == NULL)
         return tri_fail(TRI_NOMEM, "no memory for %lld logits", (long long)n);
@@ -110,7 +112,8 @@ static enum tri_status each_tensor(struct check *c, struct tri_flat flat, const 
             found *= want->dim[d];
         if (found != n)
             return tri_fail(TRI_FORMAT,
-                            "reference.safetensors: '%s' is missing or has another shape", name);
+                            "%s/reference.safetensors: '%s' is missing or has another shape",
+                            c->folder, name);
         float *got = malloc((size_t)n * sizeof *got);
         if (got == NULL)
             return tri_fail(TRI_NOMEM, "no memory for '%s'", name);
@@ -238,7 +241,7 @@ static enum tri_status open_trainer(struct check *c, const char *folder,
 enum tri_status tri_check(const char *folder, const struct tri_pass_options *pass,
                           const char *dtype, FILE *to, struct tri_check_result *out)
 {
-    struct check c = {.to = to};
+    struct check c = {.folder = folder, .to = to};
     enum tri_status st;
     TRI_TRY_GOTO(st, tri_golden_open(folder, &c.golden), close_all);
     TRI_TRY_GOTO(st, open_trainer(&c, folder, pass, dtype), close_all);
