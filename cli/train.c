@@ -1,12 +1,25 @@
+#include <string.h>
+
 #include "cli.h"
 
 #include "train/run.h"
+
+/* Every key with its effective value and where that came from, before anything runs. */
+static enum tri_status show_recipe(const struct tri_recipe *recipe)
+{
+    if (strcmp(recipe->train.log_level, "info") != 0 &&
+        strcmp(recipe->train.log_level, "debug") != 0)
+        return TRI_OK;
+    return tri_recipe_dump(recipe, stderr);
+}
 
 static enum tri_status train(struct tri_recipe *recipe)
 {
     struct tri_run *run = NULL;
     TRI_TRY(tri_run_open(recipe, TRI_RUN_TRAIN, &run));
-    enum tri_status st = tri_run_train(run);
+    enum tri_status st = show_recipe(recipe);
+    if (st == TRI_OK)
+        st = tri_run_train(run);
     tri_run_close(run);
     return st;
 }

@@ -14,6 +14,7 @@ enum tri_status tri_run_eval(struct tri_run *run, struct tri_eval_result *out)
     double sum = 0;
     TRI_TRY(tri_batch_open(tri_dataset_max_sequence(run->eval), &batch));
     enum tri_status st = TRI_OK;
+    run->evaluating = true;
     for (int64_t i = 0; i < r.sequences; i++) {
         double loss;
         int64_t trained;
@@ -41,6 +42,7 @@ enum tri_status tri_run_eval(struct tri_run *run, struct tri_eval_result *out)
     r.seconds = tri_clock() - start;
     *out = r;
 close_batch:
+    run->evaluating = false;
     tri_batch_close(&batch);
     return st;
 }

@@ -23,6 +23,8 @@ struct loop {
 void tri_run_report(void *ctx, const char *phase, int64_t layer, int64_t chunk, double part_done)
 {
     const struct tri_run *run = ctx;
+    if (run->evaluating)
+        return; /* eval.c tells its own progress */
     tri_progress("step %" PRId64 ": %s, layer %" PRId64 "/%" PRId64 ", chunk %" PRId64
                  ", %.0f%% of the micro-batch",
                  run->state.step + 1, phase, layer + 1, run->model->arch.num_layers, chunk + 1,
