@@ -21,8 +21,8 @@ static enum tri_status act_forward(struct tri_stream *s, enum tri_activation act
         return s->cpu->reference.act_forward(s, act, y, gate, up);
     const int64_t chunks = (y.dim[1] + CHUNK - 1) / CHUNK;
     const int64_t pieces = y.dim[0] * chunks;
-    const int workers = tri_cpu_workers(s->cpu, 4 * tri_view_count(y));
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, 4 * tri_view_count(y)))               \
+    schedule(static)
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t r = piece / chunks;
         int64_t col = piece % chunks * CHUNK;
@@ -40,8 +40,8 @@ static enum tri_status act_backward(struct tri_stream *s, enum tri_activation ac
         return s->cpu->reference.act_backward(s, act, dgate, dup, dy, gate, up);
     const int64_t chunks = (dy.dim[1] + CHUNK - 1) / CHUNK;
     const int64_t pieces = dy.dim[0] * chunks;
-    const int workers = tri_cpu_workers(s->cpu, 8 * tri_view_count(dy));
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, 8 * tri_view_count(dy)))              \
+    schedule(static)
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t r = piece / chunks;
         int64_t col = piece % chunks * CHUNK;

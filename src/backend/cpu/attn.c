@@ -124,8 +124,8 @@ static void run_tasks(const struct tri_cpu *cpu, const struct tri_attn_call *cal
                       void (*work)(const struct tri_attn_call *call, int64_t task, float *tile),
                       float *tiles, int64_t tile_floats)
 {
-    const int workers = tasks < cpu->threads ? (int)tasks : cpu->threads;
-    if (workers <= 1) {
+    const int workers = tasks <= 1 ? 1 : cpu->threads;
+    if (workers == 1) {
         for (int64_t task = 0; task < tasks; task++)
             work(call, task, tiles);
         return;
@@ -168,8 +168,7 @@ static enum tri_status attn_forward(struct tri_stream *s, const struct tri_attn 
 static void prepare_rows(const struct tri_cpu *cpu, const struct tri_attn_call *c, bool accumulate,
                          float *delta)
 {
-    const int workers = tri_cpu_workers(cpu, c->num_queries * c->num_heads * c->head_size);
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(cpu, tri_view_count(c->q))) schedule(static)
     for (int64_t t = 0; t < c->num_queries; t++)
         for (int64_t h = 0; h < c->num_heads; h++) {
             const float *dout =

@@ -1,10 +1,13 @@
 /* Opening the CPU backend: which kernels, how many threads. */
 #include "backend/cpu/cpu.h"
 
+#include <cblas.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/cpu/stream.h"
+#include "base/log.h"
 
 static bool can_run(enum tri_cpu_kernels kernels)
 {
@@ -81,6 +84,22 @@ static enum tri_status choose_kernels(enum tri_cpu_kernels wanted, enum tri_cpu_
     return TRI_OK;
 }
 
+/* OpenBLAS falls back to kernels of 2004 on processors newer than itself, several times slower than
+ * what they can do. It reads its setting when it is loaded, so all we can do is say so, once. */
+static void warn_of_old_blas(enum tri_cpu_kernels kernels)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    const char *core = openblas_get_corename();
+    bool old = strcmp(core, "Prescott") == 0 || strcmp(core, "Core2") == 0 ||
+               strcmp(core, "Nehalem") == 0 || strcmp(core, "Generic") == 0;
+    if (!old || (kernels != TRI_CPU_AVX2 && kernels != TRI_CPU_AVX512))
+        return;
+    if (!atomic_flag_test_and_set(&said))
+        tri_warn("OpenBLAS does not know this processor and uses slow %s kernels: set "
+                 "OPENBLAS_CORETYPE=%s in the environment",
+                 core, kernels == TRI_CPU_AVX512 ? "SkylakeX" : "Haswell");
+}
+
 static int choose_threads(int wanted)
 {
 #ifdef _OPENMP
@@ -135,6 +154,7 @@ enum tri_status tri_cpu_open(const struct tri_cpu_config *config, struct tri_bac
     cpu->backend.ops = cpu->reference;
     if (kernels != TRI_CPU_REFERENCE)
         use_fast_ops(&cpu->backend.ops);
+    warn_of_old_blas(kernels);
     cpu->backend.memory = &tri_host_memory;
     cpu->backend.stream = &cpu->stream;
     cpu->backend.ctx = cpu;

@@ -12,8 +12,7 @@ static enum tri_status embed_forward(struct tri_stream *s, struct tri_view y, co
     const int64_t cols = y.dim[1];
     float *to = y.data;
     const float *from = table.data;
-    const int workers = tri_cpu_workers(s->cpu, rows * cols);
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, rows *cols)) schedule(static)
     for (int64_t t = 0; t < rows; t++)
         memcpy(to + t * y.stride[0], from + ids[t] * table.stride[0], (size_t)cols * sizeof *to);
     return TRI_OK;
@@ -31,7 +30,7 @@ static enum tri_status embed_backward(struct tri_stream *s, struct tri_view dtab
     float *to = dtable.data;
     const float *from = dy.data;
     const int workers = tri_cpu_workers(s->cpu, rows * cols);
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(workers) schedule(static)
     for (int worker = 0; worker < workers; worker++) {
         int64_t begin = tri_cpu_piece(cols, GRAIN, workers, worker);
         int64_t end = tri_cpu_piece(cols, GRAIN, workers, worker + 1);

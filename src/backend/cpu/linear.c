@@ -58,7 +58,7 @@ static int64_t piece_length(int64_t count, int64_t wanted)
 
 static void product_pieces(const struct product *p)
 {
-    const int workers = tri_cpu_workers(p->cpu, p->m * p->n);
+    const int workers = tri_cpu_workers(p->cpu, p->m * p->n * (1 + p->k / 16));
     int64_t wanted = workers == 1 ? 1 : (int64_t)workers * PIECES_PER_THREAD;
     int64_t rows, cols;
     if (p->m >= p->n) {
@@ -72,7 +72,7 @@ static void product_pieces(const struct product *p)
     }
     const int64_t across = (p->n + cols - 1) / cols;
     const int64_t pieces = (p->m + rows - 1) / rows * across;
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(dynamic, 1)
+#pragma omp parallel for num_threads(workers) schedule(dynamic, 1)
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t i = piece / across * rows;
         int64_t j = piece % across * cols;
@@ -118,8 +118,7 @@ static void put_bias(const struct tri_cpu *cpu, bool accumulate, struct tri_view
 {
     float *data = y.data;
     const int64_t rows = y.dim[0];
-    const int workers = tri_cpu_workers(cpu, tri_view_count(y));
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(cpu, tri_view_count(y))) schedule(static)
     for (int64_t t = 0; t < rows; t++) {
         float *row = data + t * y.stride[0];
         if (accumulate)
@@ -139,8 +138,7 @@ static void add_column_sums(const struct tri_cpu *cpu, struct tri_view db, struc
     const int64_t rows = dy.dim[0];
     const int64_t cols = dy.dim[1];
     const int64_t pieces = (cols + COLUMNS - 1) / COLUMNS;
-    const int workers = tri_cpu_workers(cpu, rows * cols);
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(cpu, rows *cols)) schedule(static)
     for (int64_t piece = 0; piece < pieces; piece++) {
         const int64_t col = piece * COLUMNS;
         const int64_t n = min64(cols - col, COLUMNS);

@@ -20,8 +20,7 @@ static enum tri_status cross_entropy(struct tri_stream *s, bool backward, double
     double total = 0.0;
     for (int64_t first = 0; first < rows; first += BLOCK_ROWS) {
         const int64_t count = rows - first < BLOCK_ROWS ? rows - first : BLOCK_ROWS;
-        const int workers = tri_cpu_workers(s->cpu, 4 * count * cols);
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, 4 * count * cols)) schedule(static)
         for (int64_t i = 0; i < count; i++) {
             float *row = data + (first + i) * logits.stride[0];
             int32_t label = labels[first + i];

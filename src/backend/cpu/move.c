@@ -62,8 +62,7 @@ static void move_all(const struct tri_cpu *cpu, enum move kind, struct tri_view 
     const size_t src_bytes = tri_dtype_bytes(src.dtype);
     const int64_t chunks = (d.cols + CHUNK - 1) / CHUNK;
     const int64_t pieces = d.outer * d.inner * chunks;
-    const int workers = tri_cpu_workers(cpu, tri_view_count(dst));
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(cpu, tri_view_count(dst))) schedule(static)
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t row = piece / chunks;
         int64_t col = piece % chunks * CHUNK;

@@ -27,8 +27,7 @@ static enum tri_status norm_forward(struct tri_stream *s, const struct tri_norm 
         return s->cpu->reference.norm_forward(s, op, y, x, w, b);
     const int64_t n = last_dim(x);
     const int64_t rows = n == 0 ? 0 : tri_view_count(x) / n;
-    const int workers = tri_cpu_workers(s->cpu, rows * n);
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, rows *n)) schedule(static)
     for (int64_t r = 0; r < rows; r++)
         s->cpu->simd->norm_forward(op, n, row_at(y, r), row_at(x, r), w.data, b.data);
     return TRI_OK;
@@ -67,8 +66,7 @@ static void backward_group(const struct backward *c, float *sums, int64_t first,
 static void backward_groups(const struct backward *c, int64_t first, int64_t count, int64_t rows)
 {
     const int64_t groups = (count + rows - 1) / rows;
-    const int workers = tri_cpu_workers(c->cpu, 4 * count * c->n);
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(dynamic, 1)
+#pragma omp parallel for num_threads(tri_cpu_workers(c->cpu, count * c->n)) schedule(dynamic)
     for (int64_t g = 0; g < groups; g++) {
         int64_t left = count - g * rows;
         backward_group(c, c->sums + 2 * c->n * g, first + g * rows, left < rows ? left : rows);
@@ -76,7 +74,7 @@ static void backward_groups(const struct backward *c, int64_t first, int64_t cou
     float *dw = c->dw.data;
     float *db = c->db.data;
     const int reducers = tri_cpu_workers(c->cpu, groups * c->n);
-#pragma omp parallel for num_threads(reducers) if (reducers > 1) schedule(static)
+#pragma omp parallel for num_threads(reducers) schedule(static)
     for (int reducer = 0; reducer < reducers; reducer++) {
         int64_t begin = tri_cpu_piece(c->n, 16, reducers, reducer);
         int64_t end = tri_cpu_piece(c->n, 16, reducers, reducer + 1);

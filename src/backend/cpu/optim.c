@@ -31,8 +31,7 @@ static enum tri_status adamw(struct tri_stream *s, const struct tri_adamw *op, s
     uint16_t *w2 = w.dtype == TRI_BF16 ? w.data : NULL;
     const int64_t count = tri_view_count(p);
     const int64_t pieces = (count + CHUNK - 1) / CHUNK;
-    const int workers = tri_cpu_workers(s->cpu, 4 * count);
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, 4 * count)) schedule(static)
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t i = piece * CHUNK;
         int64_t n = count - i < CHUNK ? count - i : CHUNK;
@@ -56,8 +55,7 @@ static enum tri_status sum_squares(struct tri_stream *s, double *sum, struct tri
         const int64_t left = count - first;
         int64_t pieces = (left + CHUNK - 1) / CHUNK;
         pieces = pieces < PIECES ? pieces : PIECES;
-        const int workers = tri_cpu_workers(s->cpu, pieces * CHUNK);
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, pieces *CHUNK)) schedule(static)
         for (int64_t piece = 0; piece < pieces; piece++) {
             int64_t i = piece * CHUNK;
             part[piece] =

@@ -9,8 +9,7 @@ static enum tri_status rope_table(struct tri_stream *s, struct tri_view table, c
     const int64_t rows = table.dim[0];
     const int64_t half = table.dim[1] / 2;
     float *data = table.data;
-    const int workers = tri_cpu_workers(s->cpu, 8 * rows * half);
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, 8 * rows * half)) schedule(static)
     for (int64_t t = 0; t < rows; t++)
         s->cpu->simd->rope_table(half, data + t * table.stride[0], pos[t], inv_freq, scale);
     return TRI_OK;
@@ -26,8 +25,7 @@ static enum tri_status rope(struct tri_stream *s, bool inverse, struct tri_view 
     float *to = y.data;
     const float *from = x.data;
     const float *angles = table.data;
-    const int workers = tri_cpu_workers(s->cpu, tri_view_count(x));
-#pragma omp parallel for num_threads(workers) if (workers > 1) schedule(static)
+#pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, tri_view_count(x))) schedule(static)
     for (int64_t t = 0; t < rows; t++)
         for (int64_t h = 0; h < x.dim[1]; h++)
             s->cpu->simd->rope(

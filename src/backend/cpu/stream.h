@@ -26,13 +26,11 @@ struct tri_cpu {
     float *scratch; /* (TRI_CPU_SCRATCH) */
 };
 
-/* Threads worth waking for `work` element visits; each gets at least 32K of them. Loops write
- *     #pragma omp parallel for num_threads(workers) if (workers > 1)
- * so that one worker runs in the caller. */
+/* Threads for `work` element visits: the caller alone or the whole team, nothing between, because
+ * libgomp ends and starts threads whenever a team changes its size. */
 static inline int tri_cpu_workers(const struct tri_cpu *cpu, int64_t work)
 {
-    int64_t most = 1 + work / 32768;
-    return most < cpu->threads ? (int)most : cpu->threads;
+    return work < 65536 ? 1 : cpu->threads;
 }
 
 /* This thread's index in its team, from 0. */
