@@ -1,0 +1,246 @@
+/* What a run does between its first line and its last: saves, evaluations, metrics. */
+#include "program.h"
+
+static struct finished f;
+
+static const char *const names[] = {"out", "other"};
+
+/* "--checkpoint.output_dir FOLDER" for another run of the same recipe. */
+static const char *output_of(int i)
+{
+    static char paths[2][PROGRAM_PATH];
+    snprintf(paths[i], sizeof paths[i], "%s/%s", scratch, names[i]);
+    return paths[i];
+}
+
+static void writes_a_model_and_metrics(void **state)
+{
+    (void)state;
+    project_run("train", NULL, NULL, &f);
+    assert_finished_well(&f);
+    assert_true(has("out/config.json") && has("out/model.safetensors"));
+    assert_non_null(strstr(f.err, "step 12/12"));
+    json_t *lines = metrics_of("out");
+    assert_steps_once(lines, 12);
+    assert_true(metric(lines, 12, "loss") < metric(lines, 1, "loss"));
+    assert_true(fabs(metric(lines, 1, "lr") - 5e-3) < 1e-12); /* half-way up the warm-up */
+    assert_true(metric(lines, 12, "total_tokens") >= 12 * 100);
+    assert_true(metric(lines, 1, "trained_tokens") < metric(lines, 1, "tokens"));
+    json_decref(lines);
+}
+
+static void keeps_the_newest_checkpoints(void **state)
+{
+    (void)state;
+    train_well(NULL);
+    assert_true(!has("out/checkpoint-3") && !has("out/checkpoint-6"));
+    assert_true(has("out/checkpoint-9") && has("out/checkpoint-12"));
+    const char *const all[] = {"--checkpoint.output_dir", output_of(1),
+                               "--checkpoint.save_total_limit", "0", NULL};
+    train_well(all);
+    assert_true(has("other/checkpoint-3") && has("other/checkpoint-6") &&
+                has("other/checkpoint-9") && has("other/checkpoint-12"));
+    assert_same_model("out/checkpoint-12", "other/checkpoint-12");
+}
+
+/* A time so short that every step is past it. */
+static void saves_by_minutes(void **state)
+{
+    (void)state;
+    const char *const often[] = {"--checkpoint.save_every_n_steps",
+                                 "0",
+                                 "--checkpoint.save_every_n_minutes",
+                                 "1e-9",
+                                 "--checkpoint.save_total_limit",
+                                 "0",
+                                 "--train_iters",
+                                 "4",
+                                 NULL};
+    train_well(often);
+    assert_true(has("out/checkpoint-1") && has("out/checkpoint-2") && has("out/checkpoint-3") &&
+                has("out/checkpoint-4"));
+    const char *const seldom[] = {"--checkpoint.output_dir",
+                                  output_of(1),
+                                  "--checkpoint.save_every_n_steps",
+                                  "0",
+                                  "--checkpoint.save_every_n_minutes",
+                                  "600",
+                                  "--checkpoint.save_first_step",
+                                  "true",
+                                  "--train_iters",
+                                  "4",
+                                  NULL};
+    train_well(seldom);
+    assert_true(has("other/checkpoint-1") && !has("other/checkpoint-2") &&
+                !has("other/checkpoint-3") && has("other/checkpoint-4"));
+}
+
+/* The schedule stays that of the whole run, so the two halves are the whole. */
+static void exit_iteration_then_resume_is_the_whole_run(void **state)
+{
+    (void)state;
+    train_well(NULL);
+    const char *const half[] = {"--checkpoint.output_dir", output_of(1), "--exit_iteration", "5",
+                                NULL};
+    train_well(half);
+    assert_true(has("other/checkpoint-5") && !has("other/model.safetensors"));
+    const char *const rest[] = {"--checkpoint.output_dir", output_of(1), NULL};
+    project_run("train", NULL, rest, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "resumed from"));
+    assert_same_model("out/checkpoint-12", "other/checkpoint-12");
+    assert_same_model("out", "other");
+    json_t *lines = metrics_of("other");
+    json_t *whole = metrics_of("out");
+    assert_steps_once(lines, 12);
+    for (int64_t step = 1; step <= 12; step++) {
+        assert_true(metric(lines, step, "loss") == metric(whole, step, "loss"));
+        assert_true(metric(lines, step, "lr") == metric(whole, step, "lr"));
+        assert_true(metric(lines, step, "total_tokens") == metric(whole, step, "total_tokens"));
+    }
+    json_decref(lines);
+    json_decref(whole);
+}
+
+/* A finished run started again does nothing but say so. */
+static void a_finished_run_stays_finished(void **state)
+{
+    (void)state;
+    train_well(NULL);
+    struct stat before, after;
+    assert_int_equal(stat(in_scratch("out/checkpoint-12/model.safetensors"), &before), 0);
+    train_well(NULL);
+    assert_int_equal(stat(in_scratch("out/checkpoint-12/model.safetensors"), &after), 0);
+    assert_true(before.st_ino == after.st_ino);
+    json_t *lines = metrics_of("out");
+    assert_steps_once(lines, 12);
+    json_decref(lines);
+}
+
+/* Lines after the checkpoint, of other programs and torn ones do not survive a resume. */
+static void metrics_are_cut_and_continued(void **state)
+{
+    (void)state;
+    const char *const half[] = {"--exit_iteration", "5", NULL};
+    train_well(half);
+    FILE *file = fopen(in_scratch("out/metrics.jsonl"), "a");
+    assert_non_null(file);
+    fputs("{\"step\": 6, \"loss\": 99.0}\n{\"step\": 7, \"loss\": 99.0}\nnonsense\n{\"step\": 8, "
+          "\"lo",
+          file);
+    assert_int_equal(fclose(file), 0);
+    train_well(NULL);
+    json_t *lines = metrics_of("out");
+    assert_steps_once(lines, 12);
+    assert_true(metric(lines, 6, "loss") < 50);
+    json_decref(lines);
+}
+
+static void evaluates_at_intervals_and_afterwards(void **state)
+{
+    (void)state;
+    char source[PROGRAM_PATH], model[PROGRAM_PATH], text[64];
+    snprintf(source, sizeof source, "[%s/eval.jsonl]", scratch);
+    const char *const extra[] = {"--data.eval_sources", source, "--eval_interval", "6", NULL};
+    train_well(extra);
+    json_t *lines = metrics_of("out");
+    double early = metric(lines, 6, "eval_loss");
+    double late = metric(lines, 12, "eval_loss");
+    assert_true(late < early);
+    assert_true(fabs(metric(lines, 12, "eval_perplexity") - exp(late)) < 1e-9 * exp(late));
+    size_t evals = 0, i;
+    json_t *line;
+    json_array_foreach(lines, i, line) evals += json_object_get(line, "eval_loss") != NULL;
+    assert_int_equal(evals, 2);
+    json_decref(lines);
+
+    /* Evaluating changes nothing in training. */
+    const char *const other[] = {"--checkpoint.output_dir", output_of(1), NULL};
+    train_well(other);
+    assert_same_model("out", "other");
+
+    /* The exported folder is the model that was measured. */
+    snprintf(model, sizeof model, "%s/out", scratch);
+    const char *const again[] = {
+        "--data.eval_sources", source, "--model.name_or_path", model, "--model.init",
+        "checkpoint",          NULL};
+    project_run("eval", NULL, again, &f);
+    assert_finished_well(&f);
+    snprintf(text, sizeof text, "eval loss %.6f,", late);
+    if (strstr(f.out, text) == NULL)
+        fail_msg("\"%s\" is not in: %s", text, f.out);
+}
+
+static void overfits_the_first_batch(void **state)
+{
+    (void)state;
+    const char *const extra[] = {"--overfit_first_batch",
+                                 "true",
+                                 "--train_iters",
+                                 "60",
+                                 "--scheduler.name",
+                                 "constant",
+                                 NULL};
+    train_well(extra);
+    json_t *lines = metrics_of("out");
+    assert_steps_once(lines, 60);
+    for (int64_t step = 2; step <= 60; step++) {
+        assert_true(metric(lines, step, "tokens") == metric(lines, 1, "tokens"));
+        assert_true(metric(lines, step, "trained_tokens") == metric(lines, 1, "trained_tokens"));
+    }
+    /* From log 259 = 5.56 to well under the entropy of the words' letters. */
+    assert_true(metric(lines, 1, "loss") > 5);
+    assert_true(metric(lines, 60, "loss") < 2.5);
+    json_decref(lines);
+}
+
+/* Two runs of the same recipe are the same run, and another seed is another one. */
+static void equal_recipes_give_equal_weights(void **state)
+{
+    (void)state;
+    const char *const other[] = {"--checkpoint.output_dir", output_of(1), NULL};
+    train_well(NULL);
+    train_well(other);
+    assert_same_model("out", "other");
+    struct tri_map x, y;
+    const char *const seed[] = {"--checkpoint.output_dir", output_of(1), "--seed", "43", NULL};
+    assert_int_equal(tri_remove_folder(output_of(1)), TRI_OK);
+    train_well(seed);
+    assert_int_equal(tri_map_open(in_scratch("out/model.safetensors"), &x), TRI_OK);
+    assert_int_equal(tri_map_open(in_scratch("other/model.safetensors"), &y), TRI_OK);
+    assert_int_equal(x.bytes, y.bytes);
+    assert_true(memcmp(x.data, y.data, x.bytes) != 0);
+    tri_map_close(&x);
+    tri_map_close(&y);
+}
+
+/* How it is computed may change from one resume to the next. */
+static void memory_options_may_change_on_resume(void **state)
+{
+    (void)state;
+    const char *const half[] = {"--exit_iteration", "5", NULL};
+    const char *const rest[] = {"--activation_checkpointing", "none", "--fpdt.chunk_size", "64",
+                                NULL};
+    train_well(half);
+    train_well(rest);
+    json_t *lines = metrics_of("out");
+    assert_steps_once(lines, 12);
+    json_decref(lines);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PROJECT_TEST(writes_a_model_and_metrics),
+        PROJECT_TEST(keeps_the_newest_checkpoints),
+        PROJECT_TEST(saves_by_minutes),
+        PROJECT_TEST(exit_iteration_then_resume_is_the_whole_run),
+        PROJECT_TEST(a_finished_run_stays_finished),
+        PROJECT_TEST(metrics_are_cut_and_continued),
+        PROJECT_TEST(evaluates_at_intervals_and_afterwards),
+        PROJECT_TEST(overfits_the_first_batch),
+        PROJECT_TEST(equal_recipes_give_equal_weights),
+        PROJECT_TEST(memory_options_may_change_on_resume),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
