@@ -10,9 +10,19 @@
 
 #include "backend/cpu/cpu.h"
 
-enum { PAIRS = 64, NUM_POSITIONS = 8 };
+enum { PAIRS = 64, NUM_POSITIONS = 9 };
+/* Powers of two are the easy ones: their products are exact. */
 static const int64_t positions[NUM_POSITIONS] = {
-    0, 1, 131071, 16777215, 16777216, 16777217, INT64_C(1) << 33, INT64_C(1) << 40};
+    0,
+    1,
+    131071,
+    16777215,
+    16777216,
+    16777217,
+    11184811,
+    INT64_C(1) << 40,
+    (INT64_C(1) << 40) + 366503875925,
+};
 static const double thetas[] = {1e4, 5e5, 1e7};
 
 /* Frequencies of heads of 128 elements. */
