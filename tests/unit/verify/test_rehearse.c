@@ -1,0 +1,158 @@
+/* A rehearsal asks for the memory that the step will ask for, and touches it. */
+#include "program.h"
+
+static struct finished f;
+
+/* The hexadecimal number behind `words`. */
+static void read_trace(const char *text, const char *words, char trace[17])
+{
+    const char *at = strstr(text, words);
+    if (at == NULL || sscanf(at + strlen(words), "%16[0-9a-f]", trace) != 1 || strlen(trace) != 16)
+        fail_msg("no trace behind \"%s\" in: %s", words, text);
+}
+
+/* Samples that fill their sequences: documents of exactly `tokens` tokens. */
+static void put_full_samples(const char *name, int count, int tokens)
+{
+    FILE *file = fopen(in_scratch(name), "w");
+    assert_non_null(file);
+    for (int i = 0; i < count; i++) {
+        fputs("{\"input_ids\": [", file);
+        for (int t = 0; t < tokens; t++)
+            fprintf(file, "%s%d", t > 0 ? "," : "", (i * 31 + t * 7) % 256);
+        fputs("]}\n", file);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Train and rehearse with the same keys; every trace must be the same. */
+static void assert_rehearsed(const char *const *keys)
+{
+    char planned[17], rehearsed[17], source[PROGRAM_PATH];
+    const char *extra[PROGRAM_MAX_ARGS] = {
+        "--data.sources",      source,  "--data.max_length", "160",
+        "--data.pack_samples", "false", "--train_iters",     "2"};
+    int n = 8;
+    snprintf(source, sizeof source, "[%s/full.jsonl]", scratch);
+    for (int i = 0; keys[i] != NULL; i++)
+        extra[n++] = keys[i];
+    assert_int_equal(tri_remove_folder(in_scratch("out")), TRI_OK);
+    train_well(extra);
+    project_run("rehearse", NULL, extra, &f);
+    assert_finished_well(&f);
+    read_trace(f.out, "allocation trace ", rehearsed);
+    read_trace(f.out, "(planned ", planned);
+    assert_string_equal(rehearsed, planned);
+    json_t *lines = metrics_of("out");
+    assert_int_equal(json_array_size(lines), 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_string_equal(
+            json_string_value(json_object_get(json_array_get(lines, i), "allocation_trace")),
+            rehearsed);
+    json_decref(lines);
+}
+
+static void trace_is_that_of_training(void **state)
+{
+    (void)state;
+    char first[17];
+    put_full_samples("full.jsonl", 6, 160);
+    const char *const plain[] = {NULL};
+    assert_rehearsed(plain);
+    read_trace(f.out, "allocation trace ", first);
+    const char *const cut[] = {"--fpdt.chunk_size",
+                               "48",
+                               "--tiled_mlp_num_shards",
+                               "7",
+                               "--gradient_accumulation_steps",
+                               "2",
+                               NULL};
+    assert_rehearsed(cut);
+    const char *const kept[] = {"--activation_checkpointing", "none", NULL};
+    assert_rehearsed(kept);
+    /* And it is one of this way of computing: another one has another trace. */
+    char other[17];
+    read_trace(f.out, "allocation trace ", other);
+    assert_string_not_equal(first, other);
+}
+
+static void needs_neither_weights_nor_data(void **state)
+{
+    (void)state;
+    const char *const extra[] = {"--data.sources",
+                                 "[/nowhere/at/all.jsonl]",
+                                 "--model.init",
+                                 "checkpoint",
+                                 "--data.max_length",
+                                 "1k",
+                                 NULL};
+    project_run("rehearse", NULL, extra, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.out, "over 1000 tokens"));
+    assert_false(has("out"));
+}
+
+static void refuses_what_does_not_fit(void **state)
+{
+    (void)state;
+    const char *const extra[] = {"--data.max_length", "1m", "--memory_limit_gb", "0.1", NULL};
+    project_run("rehearse", NULL, extra, &f);
+    assert_one_error(&f, "a step over 1000000 tokens needs");
+    const char *const endless[] = {"--data.max_length", "0", NULL};
+    project_run("rehearse", NULL, endless, &f);
+    assert_one_error(&f, "data.max_length");
+}
+
+/* ---- memory is linear in the length ------------------------------------------------------------
+ */
+
+static const char model_256[] =
+    "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 259,\n"
+    " \"hidden_size\": 256, \"intermediate_size\": 688, \"num_hidden_layers\": 2,\n"
+    " \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"hidden_act\": \"silu\",\n"
+    " \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 131072, \"rope_theta\": 10000.0,\n"
+    " \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\"}\n";
+
+static double number_behind(const char *text, const char *words)
+{
+    const char *at = strstr(text, words);
+    if (at == NULL)
+        fail_msg("\"%s\" is not in: %s", words, text);
+    return strtod(at + strlen(words), NULL);
+}
+
+static double resident_gib(const char *length)
+{
+    const char *const extra[] = {"--data.max_length", length, NULL};
+    project_run("rehearse", NULL, extra, &f);
+    assert_finished_well(&f);
+    double planned = number_behind(f.out, "planned peak");
+    double measured = number_behind(f.out, "measured peak");
+    double resident = number_behind(f.out, "resident peak");
+    assert_true(planned == measured && planned > 0);
+    /* Nearly all that was planned was touched: the rest are tiles that products leave alone. */
+    assert_true(resident > 0.9 * planned);
+    return resident;
+}
+
+static void memory_is_linear_in_the_length(void **state)
+{
+    (void)state;
+    put_text(in_scratch("model/config.json"), model_256);
+    double one = resident_gib("65536");
+    double two = resident_gib("131072");
+    print_message("resident: %.3f GiB at 65,536 tokens, %.3f GiB at 131,072: %.3f times\n", one,
+                  two, two / one);
+    assert_true(two <= 2.2 * one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PROJECT_TEST(trace_is_that_of_training),
+        PROJECT_TEST(needs_neither_weights_nor_data),
+        PROJECT_TEST(refuses_what_does_not_fit),
+        PROJECT_TEST(memory_is_linear_in_the_length),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
