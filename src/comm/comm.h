@@ -1,0 +1,90 @@
+/* The collectives contract: everything that ranks say to each other.
+ *
+ * A communicator is one group of ranks seen by one of them. Implementations: `self` (one rank),
+ * `thread` (ranks are threads of one process), `mpi`, `nccl`. All ranks of a group call the same
+ * functions in the same order; with TRIREME_COMM_CHECK=1 each call is compared over the ranks first
+ * and the first mismatch is an error on all of them.
+ *
+ * Rules
+ * 1. Work is queued on the stream: NCCL runs it in order with the stream's kernels, the CPU
+ *    communicators have finished when the call returns. Buffers belong to the call until then.
+ * 2. No wait is without a deadline. A rank that fails calls tri_comm_abort; every wait of every
+ *    other rank of the whole job then ends with TRI_PEER and a text that names the first rank that
+ *    failed and its reason. A peer that is gone or late ends in TRI_COMM after `timeout` seconds.
+ * 3. Sums of float32 are made in the order of ranks, so that all ranks get the same bits (on the
+ *    CPU; NCCL keeps its own order).
+ * 4. Zero bytes are allowed everywhere.
+ */
+#ifndef TRI_COMM_COMM_H
+#define TRI_COMM_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backend/backend.h"
+#include "base/status.h"
+
+/* `rows` runs of `row_bytes` bytes, `stride` bytes apart: a block of a matrix. */
+struct tri_block {
+    void *data;
+    int64_t rows;
+    size_t row_bytes;
+    size_t stride;
+};
+
+enum tri_reduction { TRI_SUM, TRI_MIN, TRI_MAX };
+
+struct tri_comm;
+
+struct tri_comm_ops {
+    const char *name; /* "self", "thread", "mpi", "nccl" */
+
+    /* Block send[r] goes to rank r and arrives in its recv[my rank]; both have the same rows and
+     * row_bytes, strides may differ. `send` and `recv` are arrays of size() blocks. */
+    enum tri_status (*all_to_all)(struct tri_comm *comm, struct tri_stream *s,
+                                  const struct tri_block *send, const struct tri_block *recv);
+    /* recv (size() * bytes) = the `send` of every rank, in the order of ranks. send may be the
+     * rank's own part of recv. */
+    enum tri_status (*all_gather)(struct tri_comm *comm, struct tri_stream *s, void *recv,
+                                  const void *send, size_t bytes);
+    /* recv (n) = part `rank` of the sum over ranks of send (size() * n); float32 or float64. recv
+     * may be that part of send. */
+    enum tri_status (*reduce_scatter)(struct tri_comm *comm, struct tri_stream *s, void *recv,
+                                      const void *send, int64_t n, enum tri_dtype dtype);
+    /* data (n) = reduction over ranks, in place; float32, float64 or int64. */
+    enum tri_status (*all_reduce)(struct tri_comm *comm, struct tri_stream *s, void *data,
+                                  int64_t n, enum tri_dtype dtype, enum tri_reduction reduction);
+    /* data (bytes) = that of rank `root`. */
+    enum tri_status (*broadcast)(struct tri_comm *comm, struct tri_stream *s, void *data,
+                                 size_t bytes, int root);
+    /* A new communicator of the ranks that give the same color, ordered by key, then rank. */
+    enum tri_status (*split)(struct tri_comm *comm, int color, int key, struct tri_comm **out);
+    void (*close)(struct tri_comm *comm);
+};
+
+/* The head of every communicator; implementations put it first in their own struct. */
+struct tri_comm {
+    const struct tri_comm_ops *ops;
+    int rank;
+    int size;
+    int world_rank; /* in the whole job: for messages */
+    double timeout; /* seconds */
+};
+
+/* Tell all ranks of the job to stop: this one failed with its current error text. Safe to call
+ * from any thread, and more than once: the first call counts. */
+void tri_comm_abort(struct tri_comm *comm, enum tri_status status);
+
+void tri_comm_close(struct tri_comm *comm); /* NULL is allowed */
+
+/* Host scalars over all ranks, in place. Waits. */
+enum tri_status tri_comm_sum_double(struct tri_comm *comm, double *values, int64_t n);
+enum tri_status tri_comm_sum_int(struct tri_comm *comm, int64_t *values, int64_t n);
+enum tri_status tri_comm_max_int(struct tri_comm *comm, int64_t *values, int64_t n);
+
+/* Do all ranks hold the same value? A minimum over (value, -value) tells without a root. On a
+ * difference every rank fails with a text that names `what` and both values. */
+enum tri_status tri_comm_agree(struct tri_comm *comm, const char *what, int64_t value);
+
+#endif
