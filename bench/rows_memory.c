@@ -1,5 +1,6 @@
 /* Ops that move more than they compute, against a copy. Work is the least traffic: what must be
- * read once and written once. */
+ * read once and written once. (A copy's stores need not read the lines they replace, an op's do: a
+ * perfect op of one read and one write reaches two thirds.) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,21 +138,21 @@ void bench_add_memory(struct bench *b)
         void (*run)(struct tri_backend *, void *);
         void *ctx;
     } rows[] = {
-        {"add", 3 * one, 0.5, add, NULL},
-        {"norm forward rms", 2 * one, 0.5, norm_forward, &rms},
-        {"norm backward rms", 3 * one, 0.5, norm_backward, &rms},
-        {"norm forward layer", 2 * one, 0.5, norm_forward, &layer},
-        {"rope", 2 * one, 0.5, rope, NULL},
+        {"add", 3 * one, 0.4, add, NULL},
+        {"norm forward rms", 2 * one, 0.4, norm_forward, &rms},
+        {"norm backward rms", 3 * one, 0.4, norm_backward, &rms},
+        {"norm forward layer", 2 * one, 0.4, norm_forward, &layer},
+        {"rope", 2 * one, 0.4, rope, NULL},
         {"rope table", one * HEAD / COLS, 0, rope_table, NULL},
-        {"act forward silu", 3 * one, 0.5, act_forward, &silu},
-        {"act backward silu", 5 * one, 0.5, act_backward, &silu},
+        {"act forward silu", 3 * one, 0.4, act_forward, &silu},
+        {"act backward silu", 5 * one, 0.4, act_backward, &silu},
         {"act forward gelu", 3 * one, 0, act_forward, &gelu},
         {"act backward gelu", 5 * one, 0, act_backward, &gelu},
         {"cross entropy backward", 2 * loss, 0, cross_entropy, NULL},
-        {"adamw", 7 * one, 0.5, adamw, &adam},
-        {"sum of squares", one, 0.5, sum_squares, NULL},
-        {"embed forward", 2 * one, 0.5, embed_forward, NULL},
-        {"embed backward", 3 * one, 0.5, embed_backward, NULL},
+        {"adamw", 7 * one, 0.4, adamw, &adam},
+        {"sum of squares", one, 0.4, sum_squares, NULL},
+        {"embed forward", 2 * one, 0.4, embed_forward, NULL},
+        {"embed backward", 3 * one, 0.4, embed_backward, NULL},
     };
     const int count = (int)(sizeof rows / sizeof *rows);
     bool any = false;
