@@ -55,7 +55,7 @@ void tri_case_list_loss(struct tri_case_visitor v)
     tri_case_cross_entropy(&c, true, 17, 80, 3, 0.5, 1, 5);
     for (int64_t t = 0; t < 17; t++) {
         int64_t label = (int64_t)c.tensor[2].value[t];
-        c.tensor[1].value[t * 80 + (label + 1 + 80) % 80] = -INFINITY;
+        c.tensor[1].value[t * 80 + (label < 0 ? 0 : (label + 1) % 80)] = -INFINITY;
     }
     tri_case_done(v, &c);
 }
