@@ -2,7 +2,9 @@
  * rest of what they write is set to zero, which touches it. */
 #include "backend/dry/stream.h"
 
-enum { TILE = 256 };
+/* Rows of a product that run. The tiles of an MLP are about as long as the model is wide, so this
+ * is what makes a rehearsal short; the least that the kernels' register tiles fill. */
+enum { TILE = 32 };
 
 static int64_t tile_rows(struct tri_view v)
 {

@@ -103,56 +103,12 @@ static void refuses_what_does_not_fit(void **state)
     assert_one_error(&f, "data.max_length");
 }
 
-/* ---- memory is linear in the length ------------------------------------------------------------
- */
-
-static const char model_256[] =
-    "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 259,\n"
-    " \"hidden_size\": 256, \"intermediate_size\": 688, \"num_hidden_layers\": 2,\n"
-    " \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"hidden_act\": \"silu\",\n"
-    " \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 131072, \"rope_theta\": 10000.0,\n"
-    " \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\"}\n";
-
-static double number_behind(const char *text, const char *words)
-{
-    const char *at = strstr(text, words);
-    if (at == NULL)
-        fail_msg("\"%s\" is not in: %s", words, text);
-    return strtod(at + strlen(words), NULL);
-}
-
-static double resident_gib(const char *length)
-{
-    const char *const extra[] = {"--data.max_length", length, NULL};
-    project_run("rehearse", NULL, extra, &f);
-    assert_finished_well(&f);
-    double planned = number_behind(f.out, "planned peak");
-    double measured = number_behind(f.out, "measured peak");
-    double resident = number_behind(f.out, "resident peak");
-    assert_true(planned == measured && planned > 0);
-    /* Nearly all that was planned was touched: the rest are tiles that products leave alone. */
-    assert_true(resident > 0.9 * planned);
-    return resident;
-}
-
-static void memory_is_linear_in_the_length(void **state)
-{
-    (void)state;
-    put_text(in_scratch("model/config.json"), model_256);
-    double one = resident_gib("65536");
-    double two = resident_gib("131072");
-    print_message("resident: %.3f GiB at 65,536 tokens, %.3f GiB at 131,072: %.3f times\n", one,
-                  two, two / one);
-    assert_true(two <= 2.2 * one);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         PROJECT_TEST(trace_is_that_of_training),
         PROJECT_TEST(needs_neither_weights_nor_data),
         PROJECT_TEST(refuses_what_does_not_fit),
-        PROJECT_TEST(memory_is_linear_in_the_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
