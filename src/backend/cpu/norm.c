@@ -36,7 +36,7 @@ static enum tri_status norm_forward(struct tri_stream *s, const struct tri_norm 
 /* Rows go in groups, each by one thread: statistics, then dx, dw and db, the latter two
  * into the group's own sums. The sums of up to MAX_GROUPS groups are then added to dw
  * and db by columns, in the order of the rows: the bits do not depend on the number of threads. */
-enum { MAX_GROUPS = 32, MIN_GROUP_ROWS = 16, MAX_GROUP_ROWS = 512, GROUP_ELEMENTS = 16384 };
+enum { MAX_GROUPS = 128, MIN_GROUP_ROWS = 16, MAX_GROUP_ROWS = 512, GROUP_ELEMENTS = 16384 };
 
 struct backward {
     const struct tri_cpu *cpu;
@@ -51,7 +51,7 @@ static void backward_group(const struct backward *c, float *sums, int64_t first,
 {
     const struct tri_simd *simd = c->cpu->simd;
     float *sum_b = c->db.data == NULL ? NULL : sums + c->n;
-    memset(sums, 0, (size_t)(2 * c->n) * sizeof *sums);
+    memset(sums, 0, (size_t)((sum_b == NULL ? 1 : 2) * c->n) * sizeof *sums);
     for (int64_t r = first; r < first + count; r++) {
         const float *dy = row_at(c->dy, r);
         const float *x = row_at(c->x, r);
