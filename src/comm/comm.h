@@ -58,8 +58,13 @@ struct tri_comm_ops {
     /* data (bytes) = that of rank `root`. */
     enum tri_status (*broadcast)(struct tri_comm *comm, struct tri_stream *s, void *data,
                                  size_t bytes, int root);
+    /* The same for values in host memory, whatever the stream's backend; waits. */
+    enum tri_status (*reduce_host)(struct tri_comm *comm, void *values, int64_t n,
+                                   enum tri_dtype dtype, enum tri_reduction reduction);
     /* A new communicator of the ranks that give the same color, ordered by key, then rank. */
     enum tri_status (*split)(struct tri_comm *comm, int color, int key, struct tri_comm **out);
+    /* See tri_comm_abort; `text` is copied. */
+    void (*abort)(struct tri_comm *comm, enum tri_status status, const char *text);
     void (*close)(struct tri_comm *comm);
 };
 

@@ -1,15 +1,5 @@
 #include "shard/layout.h"
 
-struct tri_range tri_split(int64_t n, int64_t parts, int64_t i)
-{
-    /* floor(i n / parts) without the product, which could overflow. */
-    int64_t whole = n / parts;
-    int64_t rest = n % parts;
-    int64_t begin = i * whole + i * rest / parts;
-    int64_t end = (i + 1) * whole + (i + 1) * rest / parts;
-    return (struct tri_range){.begin = begin, .count = end - begin};
-}
-
 static int64_t chunk_size(const struct tri_layout *layout)
 {
     return layout->chunk > 0 ? layout->chunk : layout->tokens;

@@ -12,16 +12,8 @@
 
 #include <stdint.h>
 
+#include "base/range.h"
 #include "base/status.h"
-
-/* [begin, begin + count). */
-struct tri_range {
-    int64_t begin;
-    int64_t count;
-};
-
-/* Part `i` of `parts` of [0, n): sizes differ by at most one. */
-struct tri_range tri_split(int64_t n, int64_t parts, int64_t i);
 
 struct tri_layout {
     int64_t tokens; /* S */

@@ -1,0 +1,117 @@
+/* The communicators of one process: all collectives, and ranks that fail, hang or go apart. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "comm/self/self.h"
+#include "comm/thread/thread.h"
+#include "unit/comm/collectives.h"
+
+static void self_does_everything(void **state)
+{
+    (void)state;
+    struct tri_comm *comm = NULL;
+    assert_int_equal(tri_comm_self(&comm), TRI_OK);
+    enum tri_status st = all_cases(comm, NULL);
+    if (st != TRI_OK)
+        fail_msg("%s", tri_error_text());
+    tri_comm_close(comm);
+}
+
+static void threads_do_everything(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 8; ranks++)
+        if (tri_comm_threads_run(ranks, 30, all_cases, NULL) != TRI_OK)
+            fail_msg("%d ranks: %s", ranks, tri_error_text());
+}
+
+static enum tri_status one_fails(struct tri_comm *comm, void *ctx)
+{
+    (void)ctx;
+    if (comm->rank == 2)
+        return tri_fail(TRI_IO, "the disk of this rank is full");
+    enum tri_status st = tri_comm_agree(comm, "nothing", 0);
+    CASE_CHECK(st == TRI_PEER);
+    CASE_CHECK(strstr(tri_error_text(), "rank 2 failed") != NULL);
+    CASE_CHECK(strstr(tri_error_text(), "the disk of this rank is full") != NULL);
+    return st;
+}
+
+static void a_failure_is_named_by_all(void **state)
+{
+    (void)state;
+    assert_int_equal(tri_comm_threads_run(4, 30, one_fails, NULL), TRI_IO);
+    assert_string_equal(tri_error_text(), "rank 2: the disk of this rank is full");
+}
+
+static enum tri_status one_never_comes(struct tri_comm *comm, void *ctx)
+{
+    (void)ctx;
+    if (comm->rank == 1) {
+        struct timespec pause = {.tv_sec = 0, .tv_nsec = 600 * 1000 * 1000};
+        nanosleep(&pause, NULL);
+    }
+    return tri_comm_agree(comm, "nothing", 0);
+}
+
+static void no_wait_is_without_a_deadline(void **state)
+{
+    (void)state;
+    assert_int_equal(tri_comm_threads_run(3, 0.2, one_never_comes, NULL), TRI_COMM);
+    assert_non_null(strstr(tri_error_text(), "2 of 3 ranks came"));
+}
+
+static enum tri_status ranks_go_apart(struct tri_comm *comm, void *ctx)
+{
+    (void)ctx;
+    double x[4] = {0};
+    if (comm->rank == 0)
+        return comm->ops->all_reduce(comm, NULL, x, 4, TRI_F64, TRI_SUM);
+    return comm->ops->broadcast(comm, NULL, x, sizeof x, 0);
+}
+
+static void different_calls_are_an_error(void **state)
+{
+    (void)state;
+    enum tri_status st = tri_comm_threads_run(2, 30, ranks_go_apart, NULL);
+    assert_true(st == TRI_COMM || st == TRI_PEER);
+    assert_non_null(strstr(tri_error_text(), "ranks went apart"));
+}
+
+static enum tri_status blocks_differ(struct tri_comm *comm, void *ctx)
+{
+    (void)ctx;
+    char data[2][16] = {{0}};
+    struct tri_block send[2], recv[2];
+    for (int r = 0; r < 2; r++) {
+        send[r] = (struct tri_block){data[r], 1, 8, 8};
+        recv[r] = (struct tri_block){data[r], 1, comm->rank == 1 ? 4u : 8u, 8};
+    }
+    return comm->ops->all_to_all(comm, NULL, send, recv);
+}
+
+static void blocks_of_other_shapes_are_an_error(void **state)
+{
+    (void)state;
+    assert_int_equal(tri_comm_threads_run(2, 30, blocks_differ, NULL), TRI_COMM);
+    assert_non_null(strstr(tri_error_text(), "all-to-all"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(self_does_everything),
+        cmocka_unit_test(threads_do_everything),
+        cmocka_unit_test(a_failure_is_named_by_all),
+        cmocka_unit_test(no_wait_is_without_a_deadline),
+        cmocka_unit_test(different_calls_are_an_error),
+        cmocka_unit_test(blocks_of_other_shapes_are_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
