@@ -40,15 +40,15 @@ struct tri_comm;
 struct tri_comm_ops {
     const char *name; /* "self", "thread", "mpi", "nccl" */
 
-    /* Block send[r] goes to rank r and arrives in its recv[my rank]; both have the same rows and
-     * row_bytes, strides may differ. `send` and `recv` are arrays of size() blocks. */
-    enum tri_status (*all_to_all)(struct tri_comm *comm, struct tri_stream *s,
+    /* `parts` exchanges in one: block send[p * size + r] goes to rank r and arrives in its
+     * recv[p * size + my rank]; both have the same rows and row_bytes, strides may differ. */
+    enum tri_status (*all_to_all)(struct tri_comm *comm, struct tri_stream *s, int parts,
                                   const struct tri_block *send, const struct tri_block *recv);
-    /* recv (size() * bytes) = the `send` of every rank, in the order of ranks. send may be the
+    /* recv (size * bytes) = the `send` of every rank, in the order of ranks. send may be the
      * rank's own part of recv. */
     enum tri_status (*all_gather)(struct tri_comm *comm, struct tri_stream *s, void *recv,
                                   const void *send, size_t bytes);
-    /* recv (n) = part `rank` of the sum over ranks of send (size() * n); float32 or float64. recv
+    /* recv (n) = part `rank` of the sum over ranks of send (size * n); float32 or float64. recv
      * may be that part of send. */
     enum tri_status (*reduce_scatter)(struct tri_comm *comm, struct tri_stream *s, void *recv,
                                       const void *send, int64_t n, enum tri_dtype dtype);

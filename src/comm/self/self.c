@@ -7,12 +7,13 @@
 
 #include "comm/reduce.h"
 
-static enum tri_status all_to_all(struct tri_comm *comm, struct tri_stream *s,
+static enum tri_status all_to_all(struct tri_comm *comm, struct tri_stream *s, int parts,
                                   const struct tri_block *send, const struct tri_block *recv)
 {
     (void)comm;
     (void)s;
-    tri_block_copy(recv, send);
+    for (int p = 0; p < parts; p++)
+        tri_block_copy(&recv[p], &send[p]);
     return TRI_OK;
 }
 

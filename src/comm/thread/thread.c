@@ -24,30 +24,37 @@ static enum tri_status part(struct tri_comm *comm, const char *name)
     return tri_thread_barrier(group_of(comm), comm, name);
 }
 
-static enum tri_status all_to_all(struct tri_comm *comm, struct tri_stream *s,
+static enum tri_status copy_from(const struct tri_comm *comm, int peer, const struct tri_block *to,
+                                 const struct tri_block *from)
+{
+    if (from->rows != to->rows || from->row_bytes != to->row_bytes)
+        return tri_fail(TRI_COMM,
+                        "all-to-all: rank %d sends %lld rows of %zu bytes, rank %d expects %lld of "
+                        "%zu",
+                        peer, (long long)from->rows, from->row_bytes, comm->rank,
+                        (long long)to->rows, to->row_bytes);
+    tri_block_copy(to, from);
+    return TRI_OK;
+}
+
+static enum tri_status all_to_all(struct tri_comm *comm, struct tri_stream *s, int parts,
                                   const struct tri_block *send, const struct tri_block *recv)
 {
     (void)s;
     struct tri_thread_group *group = group_of(comm);
-    TRI_TRY(
-        tri_thread_meet(group, comm, (struct tri_thread_call){.name = "all-to-all", .a = send}));
-    enum tri_status st = TRI_OK;
-    for (int i = 0; i < comm->size && st == TRI_OK; i++) {
+    TRI_TRY(tri_thread_meet(
+        group, comm, (struct tri_thread_call){.name = "all-to-all", .amount = parts, .a = send}));
+    for (int i = 0; i < comm->size; i++) {
         int r = (comm->rank + i) % comm->size; /* everybody starts with another peer */
-        const struct tri_block *from = (const struct tri_block *)group->calls[r].a + comm->rank;
-        if (from->rows != recv[r].rows || from->row_bytes != recv[r].row_bytes)
-            st = tri_fail(
-                TRI_COMM,
-                "all-to-all: rank %d sends %lld rows of %zu bytes, rank %d expects %lld of "
-                "%zu",
-                r, (long long)from->rows, from->row_bytes, comm->rank, (long long)recv[r].rows,
-                recv[r].row_bytes);
-        else
-            tri_block_copy(&recv[r], from);
-    }
-    if (st != TRI_OK) {
-        tri_thread_fail(group->job, comm->world_rank, st, tri_error_text());
-        return st;
+        const struct tri_block *theirs = group->calls[r].a;
+        for (int p = 0; p < parts; p++) {
+            enum tri_status st =
+                copy_from(comm, r, &recv[p * comm->size + r], &theirs[p * comm->size + comm->rank]);
+            if (st != TRI_OK) {
+                tri_thread_fail(group->job, comm->world_rank, st, tri_error_text());
+                return st;
+            }
+        }
     }
     return part(comm, "all-to-all");
 }

@@ -31,7 +31,7 @@ static inline enum tri_status case_all_to_all(struct tri_comm *comm)
         recv[r] =
             (struct tri_block){to[r], CASE_ROWS, (size_t)(comm->rank + 1) * 8, sizeof to[r][0]};
     }
-    TRI_TRY(comm->ops->all_to_all(comm, NULL, send, recv));
+    TRI_TRY(comm->ops->all_to_all(comm, NULL, 1, send, recv));
     for (int r = 0; r < comm->size; r++)
         for (int i = 0; i < CASE_ROWS; i++)
             for (int j = 0; j < 2 * CASE_MAX_RANKS; j++)

@@ -93,7 +93,7 @@ static enum tri_status blocks_differ(struct tri_comm *comm, void *ctx)
         send[r] = (struct tri_block){data[r], 1, 8, 8};
         recv[r] = (struct tri_block){data[r], 1, comm->rank == 1 ? 4u : 8u, 8};
     }
-    return comm->ops->all_to_all(comm, NULL, send, recv);
+    return comm->ops->all_to_all(comm, NULL, 1, send, recv);
 }
 
 static void blocks_of_other_shapes_are_an_error(void **state)
