@@ -96,7 +96,7 @@ void tri_case_attn(struct tri_test_case *c, bool backward, const struct tri_case
     c->flag = accumulate;
     c->sum_length = tk + d;
     /* exp turns the rounding of a score, which grows with the score, into relative error. */
-    c->slack = 1 + 3 * shape->loudness;
+    c->slack = shape->loudness;
     if (!backward) {
         tri_case_add(c, "o", TRI_TEST_ACT, TRI_TEST_OUT, pad, tq, hq, d);
         tri_case_add(c, "lse", TRI_TEST_STAT, TRI_TEST_OUT, pad, tq, hq, -1);
