@@ -85,12 +85,15 @@ static void test_repeats(void **state)
     tri_cuda_close(backend);
 }
 
-int main(void)
+/* test_ops_gpu [PATTERN]: only the tests that match, such as "libraries.norm.*". */
+int main(int argc, char **argv)
 {
     static struct subject subjects[NUM_SETS * NUM_DTYPES * MAX_FAMILIES * 2];
     static struct CMUnitTest tests[NUM_SETS * NUM_DTYPES * MAX_FAMILIES * 2];
     size_t n = 0;
     tri_test_need_card();
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     for (int i = 0; i < NUM_SETS; i++)
         for (int j = 0; tri_case_families[j] != NULL; j++)
             for (int d = 0; d < NUM_DTYPES; d++)

@@ -241,6 +241,12 @@ enum tri_status tri_gemm_run(struct tri_gemm *gemm, struct tri_stream *s, bool a
     cublasStatus_t code = gemm->cublasLtMatmul(
         gemm->handle, plan->product, &one, b.data, plan->a, a.data, plan->b, &beta, c.data, plan->c,
         c.data, plan->c, &plan->algorithm, s->scratch, s->scratch_bytes, s->stream);
+    if (code == CUBLAS_STATUS_NOT_SUPPORTED) {
+        plan->supported =
+            false; /* the heuristic offers it all the same: odd rows, bias, += together */
+        return tri_fail(TRI_UNSUPPORTED, "cuBLASLt refuses (%lld x %lld) of depth %lld",
+                        (long long)shape.n, (long long)shape.m, (long long)shape.k);
+    }
     if (code != CUBLAS_STATUS_SUCCESS)
         return tri_fail(TRI_DEVICE,
                         "cuBLASLt: product (%lld x %lld) of depth %lld failed, status %d",

@@ -17,6 +17,7 @@ __global__ void __launch_bounds__(256)
     int64_t c = (int64_t)blockIdx.x * 32 + lane;
     float sum = 0;
     if (c < cols)
+#pragma unroll 8 /* loads in flight; the order of the sum stays */
         for (int r = warp; r < rows; r += 8)
             sum += partials[r * cols + c];
     room[warp][lane] = sum;

@@ -44,13 +44,52 @@ template <typename T, int N> __device__ __forceinline__ void load(float (&out)[N
         out[i] = to_float(in.v[i]);
 }
 
+/* Two floats as the bits of two bfloat16, by the one instruction that rounds both. */
+__device__ __forceinline__ unsigned bf16_pair(float low, float high)
+{
+    __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    return *reinterpret_cast<unsigned *>(&pair);
+}
+
+/* WORDS words to device memory in accesses as wide as they allow. In assembly, because the compiler
+ * splits stores of structs, and even of uint4, into their elements wherever it is not sure that
+ * nothing lies between: a third of the speed. */
+template <int WORDS>
+__device__ __forceinline__ void store_words(void *p, const unsigned (&w)[WORDS])
+{
+    size_t to = __cvta_generic_to_global(p);
+    if constexpr (WORDS % 4 == 0) {
+#pragma unroll
+        for (int i = 0; i < WORDS; i += 4)
+            asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to + (size_t)i * 4),
+                         "r"(w[i]), "r"(w[i + 1]), "r"(w[i + 2]), "r"(w[i + 3])
+                         : "memory");
+    } else if constexpr (WORDS == 2) {
+        asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(w[0]), "r"(w[1]) : "memory");
+    } else {
+        static_assert(WORDS == 1, "packs are of 4, 8 or a multiple of 16 bytes");
+        *reinterpret_cast<unsigned *>(p) = w[0];
+    }
+}
+
+/* A thread's N elements to device memory. */
 template <typename T, int N> __device__ __forceinline__ void store(T *p, const float (&in)[N])
 {
-    pack<T, N> out;
+    if constexpr (sizeof(T) == 4) {
+        unsigned w[N];
 #pragma unroll
-    for (int i = 0; i < N; i++)
-        out.v[i] = from_float<T>(in[i]);
-    *reinterpret_cast<pack<T, N> *>(p) = out;
+        for (int i = 0; i < N; i++)
+            w[i] = __float_as_uint(in[i]);
+        store_words<N>(p, w);
+    } else if constexpr (N > 1) {
+        unsigned w[N / 2];
+#pragma unroll
+        for (int i = 0; i < N / 2; i++)
+            w[i] = bf16_pair(in[2 * i], in[2 * i + 1]);
+        store_words<N / 2>(p, w);
+    } else {
+        *p = from_float<T>(in[0]);
+    }
 }
 
 /* Sum over groups of `width` neighbouring lanes (a power of two up to 32), in a fixed order; every
@@ -76,6 +115,25 @@ template <typename T> __device__ __forceinline__ T block_sum(T x, T *room)
     __syncthreads();
     x = lane < warps ? room[lane] : T(0);
     return group_sum(x, 32);
+}
+
+/* Copies of 16 bytes into shared memory that run while the thread goes on. A thread that reads only
+ * what it copied itself needs no barrier: waiting for its own groups is enough. */
+__device__ __forceinline__ void copy_async(void *shared, const void *global)
+{
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
+}
+
+__device__ __forceinline__ void close_async_group()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Until at most LEFT of the thread's groups are under way. */
+template <int LEFT> __device__ __forceinline__ void wait_async_groups()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 }
 
 /* Blocks for `work` blocks' worth of independent pieces, at most `per_sm` of them on each

@@ -2,22 +2,40 @@
  *
  * A group of `width` threads owns a row: 8 to 32 lanes of a warp for short rows (the norms of query
  * and key heads), a block for long ones. Each thread keeps VPT vectors of N elements of the row in
- * registers, so that x is read once. VPT 0 is for rows that do not fit: it reads them again. */
+ * registers, so that x is read once, while the next rows are on their way to shared memory: without
+ * them the memory would idle during every reduction. VPT 0 is for rows that do not fit. */
 #include "backend/cuda/kernels/columns.cuh"
 
 namespace
 {
 
-/* Rows of a (rows,N) or (T,H,N) tensor. */
-struct rows {
-    int64_t inner; /* rows of one outer index */
-    int64_t outer_stride, inner_stride;
-    __device__ __forceinline__ int64_t at(int64_t r) const
+/* Which row of a (rows,N) or (T,H,N) tensor a group is at; of (rows,N) the second index stays 0.
+ * Going on takes no division: short rows would spend their time on it. */
+struct place {
+    int64_t row, outer, inner; /* row = outer * per_outer + inner */
+
+    __device__ __forceinline__ place(int64_t r, int64_t per_outer)
+        : row(r), outer(r / per_outer), inner(r - outer * per_outer)
     {
-        if (inner == 1)
-            return r * outer_stride;
-        int64_t i = r / inner;
-        return i * outer_stride + (r - i * inner) * inner_stride;
+    }
+    __device__ __forceinline__ void advance(const place &step, int64_t per_outer)
+    {
+        row += step.row;
+        outer += step.outer;
+        inner += step.inner;
+        if (inner >= per_outer) {
+            inner -= per_outer;
+            outer++;
+        }
+    }
+};
+
+/* Strides of a tensor's rows. */
+struct rows {
+    int64_t outer_stride, inner_stride;
+    __device__ __forceinline__ int64_t at(const place &p) const
+    {
+        return p.outer * outer_stride + p.inner * inner_stride;
     }
 };
 
@@ -30,14 +48,22 @@ template <int N> struct columns {
     }
 };
 
-/* A row's sums: its mean and 1 / standard deviation (RMSNorm: mean 0). */
-struct statistics {
-    float mean, rstd;
-};
-
-__device__ __forceinline__ float row_sum(float x, int width, float *room)
+/* Sums of two values over the threads of a row, with one barrier: `room` has two halves that take
+ * turns, so a half is written again only when everybody has read it. */
+__device__ __forceinline__ float2 row_sums(float2 x, int width, float2 (*room)[32], int &turn)
 {
-    return width <= 32 ? group_sum(x, width) : block_sum(x, room);
+    int lanes = width < 32 ? width : 32;
+    x.x = group_sum(x.x, lanes);
+    x.y = group_sum(x.y, lanes);
+    if (width <= 32)
+        return x;
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = width / 32;
+    if (lane == 0)
+        room[turn][warp] = x;
+    __syncthreads();
+    x = lane < warps ? room[turn][lane] : make_float2(0.0f, 0.0f);
+    turn ^= 1;
+    return make_float2(group_sum(x.x, 32), group_sum(x.y, 32));
 }
 
 /* Calls f(vector number, column) for each of the thread's vectors inside the row. */
@@ -55,91 +81,139 @@ __device__ __forceinline__ void each(const columns<N> &mine, int64_t cols, F f)
     }
 }
 
-/* Values kept in registers as they are in memory, or read again. */
-template <typename T, int N, int VPT> struct kept {
-    pack<T, N> v[VPT > 0 ? VPT : 1];
-    __device__ __forceinline__ void read(int i, const T *row, int64_t c)
+/* The thread's values of the present row of a tensor. With STAGES, they and those of the next rows
+ * lie in shared memory, where each thread has slots of its own: loads stay in flight through the
+ * reductions of the present row. Without, they are in registers, or (VPT 0) are read from the row
+ * whenever they are asked for. */
+template <typename T, int N, int VPT, int STAGES> struct values {
+    pack<T, N> *slots; /* of the tensor; slot i of stage s at [s * stage_stride + i * blockDim.x] */
+    int stage_stride;
+    pack<T, N> v[VPT > 0 && STAGES == 0 ? VPT : 1];
+
+    /* Send for a row. */
+    __device__ __forceinline__ void start(int stage, const T *row, bool present,
+                                          const columns<N> &mine, int64_t cols)
     {
-        v[i] = *reinterpret_cast<const pack<T, N> *>(row + c);
+        if constexpr (STAGES > 0)
+            if (present)
+                each<N, VPT>(mine, cols, [&](int i, int64_t c) {
+                    copy_async(slots + (stage * stage_stride + i * (int)blockDim.x), row + c);
+                });
     }
-    __device__ __forceinline__ void get(float (&out)[N], int i, const T *row, int64_t c)
+    /* Make a row the present one. */
+    __device__ __forceinline__ void open(const T *row, bool present, const columns<N> &mine,
+                                         int64_t cols)
     {
-        if constexpr (VPT == 0)
-            read(0, row, c);
+        if constexpr (VPT > 0 && STAGES == 0)
+            if (present)
+                each<N, VPT>(mine, cols, [&](int i, int64_t c) {
+                    v[i] = *reinterpret_cast<const pack<T, N> *>(row + c);
+                });
+    }
+    __device__ __forceinline__ void get(float (&out)[N], int i, int stage, const T *row, int64_t c)
+    {
+        pack<T, N> in;
+        if constexpr (STAGES > 0)
+            in = slots[stage * stage_stride + i * (int)blockDim.x];
+        else if constexpr (VPT > 0)
+            in = v[i];
+        else
+            in = *reinterpret_cast<const pack<T, N> *>(row + c);
 #pragma unroll
         for (int k = 0; k < N; k++)
-            out[k] = to_float(v[i].v[k]);
+            out[k] = to_float(in.v[k]);
     }
 };
 
-template <typename T, int N, int VPT, bool LAYER>
-__device__ __forceinline__ statistics measure(kept<T, N, VPT> &x, const T *row, bool present,
-                                              const columns<N> &mine, int64_t cols, float eps,
-                                              float *room)
+/* Most threads of a block, and blocks wished for on a multiprocessor, for the count of registers.
+ */
+constexpr int most_threads(int vpt, int stages)
 {
-    statistics s = {0.0f, 0.0f};
-    float sum = 0;
-    if (present)
-        each<N, VPT>(mine, cols, [&](int i, int64_t c) {
-            float xs[N];
-            x.read(i, row, c);
-            x.get(xs, i, row, c);
-#pragma unroll
-            for (int k = 0; k < N; k++)
-                sum += LAYER ? xs[k] : xs[k] * xs[k];
-        });
-    sum = row_sum(sum, mine.width, room);
-    if constexpr (LAYER) {
-        s.mean = sum / (float)cols;
-        float squares = 0;
-        if (present)
-            each<N, VPT>(mine, cols, [&](int i, int64_t c) {
-                float xs[N];
-                x.get(xs, i, row, c);
-#pragma unroll
-                for (int k = 0; k < N; k++)
-                    squares += (xs[k] - s.mean) * (xs[k] - s.mean);
-            });
-        sum = row_sum(squares, mine.width, room);
-    }
-    s.rstd = 1.0f / sqrtf(sum / (float)cols + eps);
-    return s;
+    return vpt < 2 || stages > 2 ? 256 : 512;
+}
+constexpr int least_blocks(int stages, bool many_sums)
+{
+    return stages < 3 ? 1 : many_sums ? 2 : 3; /* without spilling */
 }
 
-template <typename T, int N, int VPT, bool LAYER>
-__global__ void __launch_bounds__(VPT == 0 ? 256 : 1024)
+template <typename T, int N, int VPT, int STAGES, bool LAYER>
+__global__ void __launch_bounds__(most_threads(VPT, STAGES), least_blocks(STAGES, false))
     norm_forward(T *y, rows y_rows, const T *x, rows x_rows, const T *w, const T *b,
-                 int64_t num_rows, int64_t cols, int width, float eps)
+                 int64_t num_rows, int64_t per_outer, int64_t cols, int width, float eps)
 {
-    __shared__ float room[32];
+    extern __shared__ float4 shared4[];
+    __shared__ float2 room[2][32];
     columns<N> mine = {width, (int)threadIdx.x % width};
-    int groups = blockDim.x / width, group = threadIdx.x / width;
+    int groups = blockDim.x / width, group = threadIdx.x / width, turn = 0, stage = 0;
+    values<T, N, VPT, STAGES> xs;
+    values<T, N, VPT, 0> ws, bs;
+    xs.slots = reinterpret_cast<pack<T, N> *>(shared4) + threadIdx.x;
+    xs.stage_stride = VPT * (int)blockDim.x;
+    ws.open(w, true, mine, cols);
+    bs.open(b, LAYER && b != nullptr, mine, cols);
+
+    const place step((int64_t)gridDim.x * groups, per_outer);
+    place here((int64_t)blockIdx.x * groups + group, per_outer), ahead = here;
+    auto start = [&](int at) {
+        bool there = ahead.row < num_rows;
+        xs.start(at, x + (there ? x_rows.at(ahead) : 0), there, mine, cols);
+        close_async_group();
+        ahead.advance(step, per_outer);
+    };
+    for (int i = 0; i < STAGES; i++)
+        start(i);
+    /* All groups of a block go round equally often: they meet at barriers and in shuffles. */
     for (int64_t first = (int64_t)blockIdx.x * groups; first < num_rows;
-         first += (int64_t)gridDim.x * groups) {
-        int64_t r = first + group;
-        bool present = r < num_rows;
-        const T *from = x + x_rows.at(present ? r : 0);
-        T *to = y + y_rows.at(present ? r : 0);
-        kept<T, N, VPT> xs;
-        statistics s = measure<T, N, VPT, LAYER>(xs, from, present, mine, cols, eps, room);
-        if (!present)
-            continue;
-        each<N, VPT>(mine, cols, [&](int i, int64_t c) {
-            float xv[N], ws[N], out[N];
-            xs.get(xv, i, from, c);
-            load<T, N>(ws, w + c);
-#pragma unroll
-            for (int k = 0; k < N; k++)
-                out[k] = (xv[k] - s.mean) * s.rstd * ws[k];
-            if (LAYER && b != nullptr) {
-                float bs[N];
-                load<T, N>(bs, b + c);
+         first += step.row, here.advance(step, per_outer)) {
+        bool present = here.row < num_rows;
+        const T *x_row = x + (present ? x_rows.at(here) : 0);
+        T *y_row = y + (present ? y_rows.at(here) : 0);
+        if constexpr (STAGES > 0)
+            wait_async_groups<STAGES - 1>();
+        xs.open(x_row, present, mine, cols);
+        float2 sums = make_float2(0.0f, 0.0f);
+        if (present)
+            each<N, VPT>(mine, cols, [&](int i, int64_t c) {
+                float xv[N];
+                xs.get(xv, i, stage, x_row, c);
 #pragma unroll
                 for (int k = 0; k < N; k++)
-                    out[k] += bs[k];
+                    sums.x += LAYER ? xv[k] : xv[k] * xv[k];
+            });
+        sums = row_sums(sums, width, room, turn);
+        float mean = LAYER ? sums.x / (float)cols : 0.0f, squares = sums.x;
+        if (LAYER) {
+            sums = make_float2(0.0f, 0.0f);
+            if (present)
+                each<N, VPT>(mine, cols, [&](int i, int64_t c) {
+                    float xv[N];
+                    xs.get(xv, i, stage, x_row, c);
+#pragma unroll
+                    for (int k = 0; k < N; k++)
+                        sums.x += (xv[k] - mean) * (xv[k] - mean);
+                });
+            squares = row_sums(sums, width, room, turn).x;
+        }
+        float rstd = 1.0f / sqrtf(squares / (float)cols + eps);
+        each<N, VPT>(mine, present ? cols : 0, [&](int i, int64_t c) {
+            float xv[N], wv[N], bv[N], out[N];
+            xs.get(xv, i, stage, x_row, c);
+            ws.get(wv, i, 0, w, c);
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                out[k] = (xv[k] - mean) * rstd * wv[k];
+            if (LAYER && b != nullptr) {
+                bs.get(bv, i, 0, b, c);
+#pragma unroll
+                for (int k = 0; k < N; k++)
+                    out[k] += bv[k];
             }
-            store<T, N>(to + c, out);
+            store<T, N>(y_row + c, out);
         });
+        if constexpr (STAGES > 0) { /* the slots of this row are free again */
+            start(stage);
+            stage = stage + 1 == STAGES ? 0 : stage + 1;
+        }
     }
 }
 
@@ -147,16 +221,16 @@ __global__ void __launch_bounds__(VPT == 0 ? 256 : 1024)
  *     dx = rstd (g - mean(g) - xhat mean(g xhat))     RMSNorm has no mean(g) term
  *     dw += dy xhat, db += dy
  * dw and db are gathered over the rows of a block, then written to partials[block][cols]. */
-template <typename T, int N, int VPT, bool LAYER>
-__global__ void __launch_bounds__(VPT < 2 ? 256 : 512)
+template <typename T, int N, int VPT, int STAGES, bool LAYER>
+__global__ void __launch_bounds__(most_threads(VPT, STAGES), least_blocks(STAGES, LAYER &&VPT > 1))
     norm_backward(T *dx, rows dx_rows, bool accumulate, const T *dy, rows dy_rows, const T *x,
                   rows x_rows, const T *w, float *dw_partials, float *db_partials, int64_t num_rows,
-                  int64_t cols, int width, float eps)
+                  int64_t per_outer, int64_t cols, int width, float eps)
 {
-    extern __shared__ float gathered[]; /* [groups][cols], short rows only */
-    __shared__ float room[32];
+    extern __shared__ float4 shared4[]; /* the queue; at the end [groups][cols] of short rows */
+    __shared__ float2 room[2][32];
     columns<N> mine = {width, (int)threadIdx.x % width};
-    int groups = blockDim.x / width, group = threadIdx.x / width;
+    int groups = blockDim.x / width, group = threadIdx.x / width, turn = 0, stage = 0;
     float *dw_mine = dw_partials + (int64_t)blockIdx.x * cols;
     float *db_mine = db_partials == nullptr ? nullptr : db_partials + (int64_t)blockIdx.x * cols;
     float dw[VPT > 0 ? VPT : 1][N] = {}, db[VPT > 0 && LAYER ? VPT : 1][N] = {};
@@ -168,61 +242,99 @@ __global__ void __launch_bounds__(VPT < 2 ? 256 : 512)
         }
         __syncthreads();
     }
+    values<T, N, VPT, STAGES> xs, dys, olds;
+    values<T, N, VPT, 0> ws;
+    int slots = VPT * (int)blockDim.x; /* of one tensor and stage */
+    xs.stage_stride = dys.stage_stride = olds.stage_stride = slots * (accumulate ? 3 : 2);
+    xs.slots = reinterpret_cast<pack<T, N> *>(shared4) + threadIdx.x;
+    dys.slots = xs.slots + slots;
+    olds.slots = dys.slots + slots;
+    ws.open(w, true, mine, cols);
+    const place step((int64_t)gridDim.x * groups, per_outer);
+    place here((int64_t)blockIdx.x * groups + group, per_outer), ahead = here;
+    auto start = [&](int at) {
+        bool there = ahead.row < num_rows;
+        xs.start(at, x + (there ? x_rows.at(ahead) : 0), there, mine, cols);
+        dys.start(at, dy + (there ? dy_rows.at(ahead) : 0), there, mine, cols);
+        olds.start(at, dx + (there ? dx_rows.at(ahead) : 0), there && accumulate, mine, cols);
+        close_async_group();
+        ahead.advance(step, per_outer);
+    };
+    for (int i = 0; i < STAGES; i++)
+        start(i);
     for (int64_t first = (int64_t)blockIdx.x * groups; first < num_rows;
-         first += (int64_t)gridDim.x * groups) {
-        int64_t r = first + group;
-        bool present = r < num_rows;
-        const T *x_row = x + x_rows.at(present ? r : 0), *dy_row = dy + dy_rows.at(present ? r : 0);
-        T *dx_row = dx + dx_rows.at(present ? r : 0);
-        kept<T, N, VPT> xs, dys;
-        if (VPT > 0 && present) /* in flight together with x */
-            each<N, VPT>(mine, cols, [&](int i, int64_t c) { dys.read(i, dy_row, c); });
-        statistics s = measure<T, N, VPT, LAYER>(xs, x_row, present, mine, cols, eps, room);
-        float sum_g = 0, sum_gx = 0;
-        if (present)
-            each<N, VPT>(mine, cols, [&](int i, int64_t c) {
-                float xv[N], dyv[N], ws[N];
-                xs.get(xv, i, x_row, c);
-                dys.get(dyv, i, dy_row, c);
-                load<T, N>(ws, w + c);
+         first += step.row, here.advance(step, per_outer)) {
+        bool present = here.row < num_rows;
+        const T *x_row = x + (present ? x_rows.at(here) : 0);
+        const T *dy_row = dy + (present ? dy_rows.at(here) : 0);
+        T *dx_row = dx + (present ? dx_rows.at(here) : 0);
+        if constexpr (STAGES > 0)
+            wait_async_groups<STAGES - 1>();
+        xs.open(x_row, present, mine, cols);
+        dys.open(dy_row, present, mine, cols);
+        olds.open(dx_row, present && accumulate, mine, cols);
+
+        /* RMSNorm has its two sums in one round: sum x^2 and sum g x. LayerNorm first sums x and g,
+         * then (x - mean)^2 and g (x - mean). */
+        float mean = 0.0f, mean_g = 0.0f;
+        float2 sums = make_float2(0.0f, 0.0f);
+        for (int round = LAYER ? 0 : 1; round < 2; round++) {
+            sums = make_float2(0.0f, 0.0f);
+            if (present)
+                each<N, VPT>(mine, cols, [&](int i, int64_t c) {
+                    float xv[N], dyv[N], wv[N];
+                    xs.get(xv, i, stage, x_row, c);
+                    dys.get(dyv, i, stage, dy_row, c);
+                    ws.get(wv, i, 0, w, c);
 #pragma unroll
-                for (int k = 0; k < N; k++) {
-                    float xhat = (xv[k] - s.mean) * s.rstd;
-                    sum_g += dyv[k] * ws[k];
-                    sum_gx += dyv[k] * ws[k] * xhat;
-                    if (VPT > 0) {
-                        dw[i][k] += dyv[k] * xhat;
-                        if (LAYER)
-                            db[i][k] += dyv[k];
-                    } else {
-                        dw_mine[c + k] += dyv[k] * xhat;
-                        if (LAYER && db_mine != nullptr)
-                            db_mine[c + k] += dyv[k];
+                    for (int k = 0; k < N; k++) {
+                        float centred = xv[k] - mean;
+                        sums.x += round == 0 ? centred : centred * centred;
+                        sums.y += round == 0 ? dyv[k] * wv[k] : dyv[k] * wv[k] * centred;
                     }
-                }
-            });
-        float mean_gx = row_sum(sum_gx, width, room) / (float)cols;
-        float mean_g = LAYER ? row_sum(sum_g, width, room) / (float)cols : 0.0f;
-        if (!present)
-            continue;
-        each<N, VPT>(mine, cols, [&](int i, int64_t c) {
-            float xv[N], dyv[N], ws[N], out[N];
-            xs.get(xv, i, x_row, c);
-            dys.get(dyv, i, dy_row, c);
-            load<T, N>(ws, w + c);
+                });
+            sums = row_sums(sums, width, room, turn);
+            if (round == 0) {
+                mean = sums.x / (float)cols;
+                mean_g = sums.y / (float)cols;
+            }
+        }
+        float rstd = 1.0f / sqrtf(sums.x / (float)cols + eps);
+        float mean_gx = sums.y * rstd / (float)cols;
+        each<N, VPT>(mine, present ? cols : 0, [&](int i, int64_t c) {
+            float xv[N], dyv[N], wv[N], old[N], out[N];
+            xs.get(xv, i, stage, x_row, c);
+            dys.get(dyv, i, stage, dy_row, c);
+            ws.get(wv, i, 0, w, c);
             if (accumulate)
-                load<T, N>(out, dx_row + c);
+                olds.get(old, i, stage, dx_row, c);
 #pragma unroll
             for (int k = 0; k < N; k++) {
-                float xhat = (xv[k] - s.mean) * s.rstd;
-                float d = s.rstd * (dyv[k] * ws[k] - mean_g - xhat * mean_gx);
-                out[k] = accumulate ? out[k] + d : d;
+                float xhat = (xv[k] - mean) * rstd;
+                float d = rstd * (dyv[k] * wv[k] - mean_g - xhat * mean_gx);
+                out[k] = accumulate ? old[k] + d : d;
+                if (VPT > 0) {
+                    dw[i][k] += dyv[k] * xhat;
+                    if (LAYER)
+                        db[i][k] += dyv[k];
+                } else {
+                    dw_mine[c + k] += dyv[k] * xhat;
+                    if (LAYER && db_mine != nullptr)
+                        db_mine[c + k] += dyv[k];
+                }
             }
             store<T, N>(dx_row + c, out);
         });
+        if constexpr (STAGES > 0) { /* the slots of this row are free again */
+            start(stage);
+            stage = stage + 1 == STAGES ? 0 : stage + 1;
+        }
     }
     if constexpr (VPT > 0) {
         /* Sum the groups of the block in order; one group needs no room. */
+        float *gathered = reinterpret_cast<float *>(shared4);
+        wait_async_groups<0>();
+        __syncthreads();
         for (int pass = 0; pass < (LAYER && db_mine != nullptr ? 2 : 1); pass++) {
             float *to = pass == 0 ? dw_mine : db_mine;
             each<N, VPT>(mine, cols, [&](int i, int64_t c) {
@@ -252,10 +364,13 @@ __global__ void __launch_bounds__(VPT < 2 ? 256 : 512)
 rows rows_of(struct tri_view v)
 {
     if (v.num_dims == 3)
-        return {v.dim[1], v.stride[0], v.stride[1]};
-    if (v.num_dims == 2)
-        return {1, v.stride[0], 0};
-    return {1, 0, 0};
+        return {v.stride[0], v.stride[1]};
+    return {v.num_dims == 2 ? v.stride[0] : 0, 0};
+}
+
+int64_t rows_per_outer(struct tri_view v)
+{
+    return v.num_dims == 3 ? v.dim[1] : 1;
 }
 
 int64_t count_rows(struct tri_view v)
@@ -279,27 +394,49 @@ struct forward_call {
     int64_t num_rows, cols;
 };
 
-template <typename T, int N, int VPT, bool LAYER>
+/* Blocks that a multiprocessor holds, for a grid that fills the card once. */
+template <typename K> int resident_blocks(K kernel, int threads, size_t shared)
+{
+    int blocks = 0;
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared) !=
+            cudaSuccess ||
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared) !=
+            cudaSuccess)
+        return 0;
+    return blocks;
+}
+
+template <typename T, int N, int VPT, int STAGES, bool LAYER>
 cudaError_t launch_forward(const forward_call &c, int width)
 {
-    int threads = width < 256 && VPT > 0 ? (width > 32 ? width : 256) : width;
-    unsigned blocks = grid_for(ceil_div(c.num_rows, threads / width), c.l, 4096 / threads);
-    norm_forward<T, N, VPT, LAYER><<<blocks, threads, 0, c.l.stream>>>(
+    auto kernel = norm_forward<T, N, VPT, STAGES, LAYER>;
+    int threads = width > 32 ? width : 256;
+    size_t shared = (size_t)STAGES * VPT * threads * sizeof(pack<T, N>);
+    int per_sm = resident_blocks(kernel, threads, shared);
+    if (per_sm == 0)
+        return cudaErrorInvalidConfiguration;
+    unsigned blocks = grid_for(ceil_div(c.num_rows, threads / width), c.l, per_sm);
+    kernel<<<blocks, threads, shared, c.l.stream>>>(
         (T *)c.y.data, rows_of(c.y), (const T *)c.x.data, rows_of(c.x), (const T *)c.w.data,
-        (const T *)c.b.data, c.num_rows, c.cols, width, c.eps);
+        (const T *)c.b.data, c.num_rows, rows_per_outer(c.x), c.cols, width, c.eps);
     return cudaGetLastError();
 }
 
 template <typename T, int N, bool LAYER> cudaError_t choose_forward(const forward_call &c)
 {
+    /* Single elements cannot be copied asynchronously; two stages of 512 threads are what fits into
+     * the 99 KiB of the smaller cards. */
+    constexpr int three = N > 1 ? 3 : 0, two = N > 1 ? 2 : 0;
     int64_t vectors = ceil_div(c.cols, N);
     if (vectors <= 256)
-        return launch_forward<T, N, 1, LAYER>(c, width_for(vectors, 1, 256));
+        return launch_forward<T, N, 1, three, LAYER>(c, width_for(vectors, 1, 256));
+    if (vectors <= 512)
+        return launch_forward<T, N, 2, three, LAYER>(c, width_for(vectors, 2, 256));
     if (vectors <= 1024)
-        return launch_forward<T, N, 2, LAYER>(c, width_for(vectors, 2, 512));
-    if (vectors <= 4096)
-        return launch_forward<T, N, 4, LAYER>(c, width_for(vectors, 4, 1024));
-    return launch_forward<T, N, 0, LAYER>(c, 256);
+        return launch_forward<T, N, 2, two, LAYER>(c, width_for(vectors, 2, 512));
+    if (vectors <= 2048)
+        return launch_forward<T, N, 4, 0, LAYER>(c, width_for(vectors, 4, 512));
+    return launch_forward<T, N, 0, 0, LAYER>(c, 256);
 }
 
 template <typename T> cudaError_t forward(const forward_call &c, bool layer)
@@ -321,24 +458,27 @@ struct backward_call {
     int64_t num_rows, cols;
 };
 
-template <typename T, int N, int VPT, bool LAYER>
+template <typename T, int N, int VPT, int STAGES, bool LAYER>
 cudaError_t launch_backward(const backward_call &c, int width)
 {
+    auto kernel = norm_backward<T, N, VPT, STAGES, LAYER>;
     int threads = width > 32 ? width : 256, groups = threads / width;
     bool bias = LAYER && c.db.data != nullptr;
     int64_t room = (int64_t)c.l.scratch_bytes / ((bias ? 8 : 4) * c.cols);
-    if (room < 1)
+    size_t queued = (size_t)STAGES * (c.accumulate ? 3 : 2) * VPT * threads * sizeof(pack<T, N>);
+    size_t gathered = groups > 1 ? (size_t)groups * (size_t)c.cols * sizeof(float) : 0;
+    size_t shared = queued > gathered ? queued : gathered;
+    int64_t per_sm = resident_blocks(kernel, threads, shared);
+    if (room < 1 || per_sm == 0)
         return cudaErrorNotSupported;
-    int64_t blocks =
-        grid_for(ceil_div(c.num_rows, groups), c.l, threads > 512 ? 1 : 1024 / threads);
+    int64_t blocks = grid_for(ceil_div(c.num_rows, groups), c.l, (int)per_sm);
     if (blocks > room)
         blocks = room;
     float *dw = (float *)c.l.scratch, *db = bias ? dw + blocks * c.cols : nullptr;
-    size_t shared = groups > 1 ? (size_t)groups * (size_t)c.cols * sizeof(float) : 0;
-    norm_backward<T, N, VPT, LAYER><<<(unsigned)blocks, threads, shared, c.l.stream>>>(
+    kernel<<<(unsigned)blocks, threads, shared, c.l.stream>>>(
         (T *)c.dx.data, rows_of(c.dx), c.accumulate, (const T *)c.dy.data, rows_of(c.dy),
-        (const T *)c.x.data, rows_of(c.x), (const T *)c.w.data, dw, db, c.num_rows, c.cols, width,
-        c.eps);
+        (const T *)c.x.data, rows_of(c.x), (const T *)c.w.data, dw, db, c.num_rows,
+        rows_per_outer(c.x), c.cols, width, c.eps);
     cudaError_t code = cudaGetLastError();
     if (code == cudaSuccess)
         code = launch_finish_columns(c.l, (float *)c.dw.data, dw, (int)blocks, c.cols);
@@ -349,14 +489,19 @@ cudaError_t launch_backward(const backward_call &c, int width)
 
 template <typename T, int N, bool LAYER> cudaError_t choose_backward(const backward_call &c)
 {
+    /* Single elements cannot be copied asynchronously; two stages of 512 threads are what fits into
+     * the 99 KiB of the smaller cards. */
+    constexpr int three = N > 1 ? 3 : 0, two = N > 1 ? 2 : 0;
     int64_t vectors = ceil_div(c.cols, N);
     if (vectors <= 256)
-        return launch_backward<T, N, 1, LAYER>(c, width_for(vectors, 1, 256));
+        return launch_backward<T, N, 1, three, LAYER>(c, width_for(vectors, 1, 256));
+    if (vectors <= 512)
+        return launch_backward<T, N, 2, three, LAYER>(c, width_for(vectors, 2, 256));
     if (vectors <= 1024)
-        return launch_backward<T, N, 2, LAYER>(c, width_for(vectors, 2, 512));
+        return launch_backward<T, N, 2, two, LAYER>(c, width_for(vectors, 2, 512));
     if (vectors <= 2048)
-        return launch_backward<T, N, 4, LAYER>(c, width_for(vectors, 4, 512));
-    return launch_backward<T, N, 0, LAYER>(c, 256);
+        return launch_backward<T, N, 4, 0, LAYER>(c, width_for(vectors, 4, 512));
+    return launch_backward<T, N, 0, 0, LAYER>(c, 256);
 }
 
 template <typename T> cudaError_t backward(const backward_call &c, bool layer)

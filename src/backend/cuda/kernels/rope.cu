@@ -27,33 +27,49 @@ __global__ void __launch_bounds__(256)
 }
 
 /* blockDim = (vectors of a half, heads at once, tokens at once). A thread keeps its cos and sin
- * while it goes through the heads of its token, N pairs (j, j + R/2) at a time. */
+ * while it goes through the heads of its token, N pairs (j, j + R/2) of `unroll` heads at a time:
+ * that many loads are in flight. */
 template <typename T, int N>
 __global__ void __launch_bounds__(256)
     rotate(T *y, int64_t y_token, int64_t y_head, const T *x, int64_t x_token, int64_t x_head,
            const float *table, int64_t table_stride, int64_t tokens, int heads, int dim, int half,
            float sign)
 {
+    constexpr int unroll = 2;
     for (int64_t t = (int64_t)blockIdx.x * blockDim.z + threadIdx.z; t < tokens;
          t += (int64_t)gridDim.x * blockDim.z) {
         const float *row = table + t * table_stride;
         for (int j = threadIdx.x * N; j < half; j += blockDim.x * N) {
-            float c[N], s[N];
-            load<float, N>(c, row + j);
-            load<float, N>(s, row + half + j);
-            for (int h = threadIdx.y; h < heads; h += blockDim.y) {
-                const T *from = x + t * x_token + h * x_head;
-                T *to = y + t * y_token + h * y_head;
-                float a[N], b[N], ra[N], rb[N];
-                load<T, N>(a, from + j);
-                load<T, N>(b, from + half + j);
+            for (int first = threadIdx.y; first < heads; first += unroll * blockDim.y) {
+                pack<T, N> a[unroll], b[unroll];
 #pragma unroll
-                for (int k = 0; k < N; k++) {
-                    ra[k] = a[k] * c[k] - b[k] * (sign * s[k]);
-                    rb[k] = b[k] * c[k] + a[k] * (sign * s[k]);
+                for (int u = 0; u < unroll; u++) {
+                    int h = first + u * blockDim.y;
+                    const T *from = x + t * x_token + h * x_head + j;
+                    if (h < heads) {
+                        a[u] = *reinterpret_cast<const pack<T, N> *>(from);
+                        b[u] = *reinterpret_cast<const pack<T, N> *>(from + half);
+                    }
                 }
-                store<T, N>(to + j, ra);
-                store<T, N>(to + half + j, rb);
+                float c[N], s[N];
+                load<float, N>(c, row + j);
+                load<float, N>(s, row + half + j);
+#pragma unroll
+                for (int u = 0; u < unroll; u++) {
+                    int h = first + u * blockDim.y;
+                    T *to = y + t * y_token + h * y_head + j;
+                    float ra[N], rb[N];
+#pragma unroll
+                    for (int k = 0; k < N; k++) {
+                        float av = to_float(a[u].v[k]), bv = to_float(b[u].v[k]), sv = sign * s[k];
+                        ra[k] = av * c[k] - bv * sv;
+                        rb[k] = bv * c[k] + av * sv;
+                    }
+                    if (h < heads) {
+                        store<T, N>(to, ra);
+                        store<T, N>(to + half, rb);
+                    }
+                }
             }
         }
         if (y != x)
@@ -73,11 +89,12 @@ cudaError_t run(struct tri_launch l, bool inverse, struct tri_view y, struct tri
                    half % 4 == 0 && (uintptr_t)table.data % 32 == 0 && table.stride[0] % 8 == 0;
     unsigned bx = (unsigned)(aligned ? half / n : half), by, bz;
     bx = bx > 256 ? 256 : bx < 1 ? 1 : bx;
-    by = 256 / bx < (unsigned)heads ? 256 / bx : (unsigned)heads;
+    by = (unsigned)ceil_div(heads, 2); /* two heads a thread */
+    by = by < 256 / bx ? by : 256 / bx;
     bz = 256 / (bx * by);
     bz = bz > 64 ? 64 : bz;
     dim3 block(bx, by, bz);
-    unsigned blocks = grid_for(ceil_div(x.dim[0], bz), l, 64);
+    unsigned blocks = grid_for(ceil_div(x.dim[0], bz), l, 256);
     float sign = inverse ? -1.0f : 1.0f;
     if (aligned)
         rotate<T, n><<<blocks, block, 0, l.stream>>>(
