@@ -18,6 +18,7 @@ set_name=${1:-test}
 # no dpkg, when pkg-config knows it).
 tools="gcc:gcc cmake:cmake ninja:ninja-build pkg-config:pkg-config"
 libraries="libc6-dev: libopenblas-openmp-dev: libjansson-dev:jansson libyaml-dev:yaml-0.1"
+libraries="$libraries libpcre2-dev:libpcre2-8 libutf8proc-dev:libutf8proc"
 case $set_name in
 build) ;;
 test)

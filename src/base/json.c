@@ -16,10 +16,11 @@ static void make_printable(char *text)
             *text = '?';
 }
 
-enum tri_status tri_json_parse(const char *what, const char *text, size_t bytes, json_t **out)
+static enum tri_status parse(const char *what, const char *text, size_t bytes, size_t flags,
+                             json_t **out)
 {
     json_error_t error;
-    json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | flags, &error);
     if (value == NULL) {
         if (json_error_code(&error) == json_error_out_of_memory)
             return tri_fail(TRI_NOMEM, "%s: no memory for %zu bytes of JSON", what, bytes);
@@ -31,14 +32,29 @@ enum tri_status tri_json_parse(const char *what, const char *text, size_t bytes,
     return TRI_OK;
 }
 
-enum tri_status tri_json_load(const char *path, json_t **out)
+enum tri_status tri_json_parse(const char *what, const char *text, size_t bytes, json_t **out)
+{
+    return parse(what, text, bytes, 0, out);
+}
+
+static enum tri_status load(const char *path, size_t flags, json_t **out)
 {
     char *text = NULL;
     size_t bytes = 0;
     TRI_TRY(tri_file_read(path, JSON_LIMIT_BYTES, &text, &bytes));
-    enum tri_status st = tri_json_parse(path, text, bytes, out);
+    enum tri_status st = parse(path, text, bytes, flags, out);
     free(text);
     return st;
+}
+
+enum tri_status tri_json_load(const char *path, json_t **out)
+{
+    return load(path, 0, out);
+}
+
+enum tri_status tri_json_load_reals(const char *path, json_t **out)
+{
+    return load(path, JSON_DECODE_INT_AS_REAL, out);
 }
 
 /* Digits that give every number of `value` back exactly: 15 keep "0.1" as people wrote it, and

@@ -11,6 +11,10 @@
 enum tri_status tri_json_load(const char *path, json_t **out);
 enum tri_status tri_json_parse(const char *what, const char *text, size_t bytes, json_t **out);
 
+/* tri_json_load, with every integer as a real: for files that hold some beyond 64 bits, such as the
+ * model_max_length of tokenizer_config.json. */
+enum tri_status tri_json_load_reals(const char *path, json_t **out);
+
 /* Indented JSON with a final newline. Numbers read back to the same bits and are short where that
  * is enough (1e-5). The caller frees *text, which is not NUL-terminated. */
 enum tri_status tri_json_text(const json_t *value, char **text, size_t *bytes);

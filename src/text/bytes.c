@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "text/decoder.h"
 #include "text/tokenizer.h"
 
 enum { NUM_BYTES = 256 };
@@ -17,8 +18,8 @@ static enum tri_status check_vocab(const struct tri_tokenizer *tokenizer)
     return TRI_OK;
 }
 
-static enum tri_status count(const struct tri_tokenizer *tokenizer, const char *text, size_t bytes,
-                             int64_t *tokens)
+static enum tri_status count_tokens(const struct tri_tokenizer *tokenizer, const char *text,
+                                    size_t bytes, int64_t *tokens)
 {
     (void)text;
     TRI_TRY(check_vocab(tokenizer));
@@ -38,6 +39,28 @@ static enum tri_status encode(const struct tri_tokenizer *tokenizer, const char 
     for (int64_t i = 0; i < num; i++)
         ids[i] = p[i];
     return TRI_OK;
+}
+
+/* Ids above the bytes are special, and have no text. */
+static enum tri_status decode(const struct tri_tokenizer *tokenizer, const int32_t *ids,
+                              int64_t count, bool skip_special, struct tri_text *out)
+{
+    (void)skip_special;
+    struct tri_text bytes = {0};
+    enum tri_status st = TRI_OK;
+    for (int64_t i = 0; st == TRI_OK && i < count; i++) {
+        const char byte = (char)ids[i];
+        if (ids[i] < 0 || ids[i] >= tokenizer->vocab)
+            st = tri_fail(TRI_INVALID, "the tokenizer has no token %" PRId32, ids[i]);
+        else if (ids[i] < NUM_BYTES)
+            tri_text_add(&bytes, &byte, 1);
+    }
+    if (st == TRI_OK)
+        tri_text_add_lossy(out, tri_text_data(&bytes), bytes.bytes);
+    if (st == TRI_OK && (bytes.failed || out->failed))
+        st = tri_fail(TRI_NOMEM, "no memory to decode tokens");
+    tri_text_free(&bytes);
+    return st;
 }
 
 static void free_tokenizer(struct tri_tokenizer *tokenizer)
@@ -62,8 +85,9 @@ enum tri_status tri_byte_tokenizer_open(const struct tri_token_ids *model,
         .bos = special(model, model->bos),
         .eos = special(model, model->eos),
         .pad = special(model, model->pad),
-        .count = count,
+        .count = count_tokens,
         .encode = encode,
+        .decode = decode,
         .close = free_tokenizer,
     };
     uint64_t hash = tri_hash_bytes(TRI_HASH_START, "bytes", 5);

@@ -5,24 +5,24 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "text/tokenizer_json.h"
 
-/* Files that mean "this model has a subword tokenizer". */
-static const char *const subword_files[] = {"tokenizer.json", "tokenizer.model", "vocab.json"};
+/* Files of tokenizers that are not read. */
+static const char *const other_files[] = {"tokenizer.model", "vocab.json"};
 
-/* A subword tokenizer that cannot be read: it has a vocabulary, but refuses text. */
+/* A subword tokenizer that cannot be used: it has a vocabulary, but refuses text. */
 struct unread {
     struct tri_tokenizer base;
-    char *path; /* of the file that would have to be read */
+    enum tri_status status; /* why */
+    char *reason;
 };
 
 static enum tri_status refuse(const struct tri_tokenizer *tokenizer)
 {
-    const char *path = ((const struct unread *)tokenizer)->path;
-    const char *name = strrchr(path, '/');
-    return tri_fail(TRI_UNSUPPORTED,
-                    "%s is not read yet: use data.tokenizer: bytes or tokenized JSONL "
-                    "(input_ids) with this model (%s)",
-                    name ? name + 1 : path, path);
+    const struct unread *unread = (const struct unread *)tokenizer;
+    return tri_fail(unread->status,
+                    "%s (data.tokenizer: bytes and tokenized JSONL with input_ids do without)",
+                    unread->reason);
 }
 
 static enum tri_status refuse_count(const struct tri_tokenizer *tokenizer, const char *text,
@@ -39,22 +39,32 @@ static enum tri_status refuse_encode(const struct tri_tokenizer *tokenizer, cons
     return refuse(tokenizer);
 }
 
+static enum tri_status refuse_decode(const struct tri_tokenizer *tokenizer, const int32_t *ids,
+                                     int64_t count, bool skip_special, struct tri_text *out)
+{
+    (void)ids, (void)count, (void)skip_special, (void)out;
+    return refuse(tokenizer);
+}
+
 static void close_unread(struct tri_tokenizer *tokenizer)
 {
     struct unread *unread = (struct unread *)tokenizer;
-    free(unread->path);
+    free(unread->reason);
     free(unread);
 }
 
-/* Takes over `path`. */
-static enum tri_status unread_open(char *path, const struct tri_token_ids *model,
+/* The reason is the text of the error at hand. */
+static enum tri_status unread_open(enum tri_status status, const struct tri_token_ids *model,
                                    struct tri_tokenizer **out)
 {
     struct unread *unread = malloc(sizeof *unread);
-    if (!unread) {
-        free(path);
+    char *reason = strdup(tri_error_text());
+    if (!unread || !reason) {
+        free(unread);
+        free(reason);
         return tri_fail(TRI_NOMEM, "no memory for a tokenizer");
     }
+    tri_error_clear();
     *unread = (struct unread){
         .base = {.name = "subword",
                  .vocab = model->vocab,
@@ -64,11 +74,44 @@ static enum tri_status unread_open(char *path, const struct tri_token_ids *model
                  .identity = tri_hash_bytes(TRI_HASH_START, "subword", 7),
                  .count = refuse_count,
                  .encode = refuse_encode,
+                 .decode = refuse_decode,
                  .close = close_unread},
-        .path = path,
+        .status = status,
+        .reason = reason,
     };
     *out = &unread->base;
     return TRI_OK;
+}
+
+static enum tri_status has_file(const char *folder, const char *name, bool *has)
+{
+    char *path = tri_path_join(folder, name);
+    if (!path)
+        return tri_fail(TRI_NOMEM, "no memory for a path");
+    *has = tri_path_exists(path);
+    free(path);
+    return TRI_OK;
+}
+
+static enum tri_status open_of_folder(const char *folder, const struct tri_token_ids *model,
+                                      struct tri_tokenizer **out)
+{
+    bool has = false;
+    TRI_TRY(has_file(folder, "tokenizer.json", &has));
+    if (has) {
+        const enum tri_status st = tri_json_tokenizer_open(folder, model, out);
+        return st == TRI_OK || st == TRI_NOMEM ? st : unread_open(st, model, out);
+    }
+    for (size_t i = 0; i < sizeof other_files / sizeof *other_files; i++) {
+        TRI_TRY(has_file(folder, other_files[i], &has));
+        if (has)
+            return unread_open(tri_fail(TRI_UNSUPPORTED,
+                                        "%s: of tokenizers only tokenizer.json is read, and there "
+                                        "is only %s: save the tokenizer with Transformers",
+                                        folder, other_files[i]),
+                               model, out);
+    }
+    return tri_byte_tokenizer_open(model, out);
 }
 
 enum tri_status tri_tokenizer_open(const char *choice, const char *folder,
@@ -78,15 +121,7 @@ enum tri_status tri_tokenizer_open(const char *choice, const char *folder,
         return tri_byte_tokenizer_open(model, out);
     if (choice && strcmp(choice, "auto") != 0)
         return tri_fail(TRI_INVALID, "data.tokenizer is \"%s\": choose auto or bytes", choice);
-    for (size_t i = 0; folder && i < sizeof subword_files / sizeof *subword_files; i++) {
-        char *path = tri_path_join(folder, subword_files[i]);
-        if (!path)
-            return tri_fail(TRI_NOMEM, "no memory for a path");
-        if (tri_path_exists(path))
-            return unread_open(path, model, out);
-        free(path);
-    }
-    return tri_byte_tokenizer_open(model, out);
+    return folder ? open_of_folder(folder, model, out) : tri_byte_tokenizer_open(model, out);
 }
 
 void tri_tokenizer_close(struct tri_tokenizer *tokenizer)

@@ -5,23 +5,35 @@
 #ifndef TRI_TEXT_TOKENIZER_H
 #define TRI_TEXT_TOKENIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/text.h"
 
 struct tri_tokenizer {
-    const char *name;      /* "bytes", ...: for people */
+    const char *name;      /* "bytes", "tokenizer.json": for people */
     int64_t vocab;         /* every id that comes out is below */
     int64_t bos, eos, pad; /* ids of special tokens, -1: this tokenizer has none */
     uint64_t identity;     /* equal identities give equal ids for every text */
 
-    /* Tokens of a valid UTF-8 text, without bos and eos. */
+    /* What the tokenizer's own post-processor would put around a text; neither count nor encode
+     * adds it. */
+    const int32_t *before, *after;
+    int64_t num_before, num_after;
+
+    /* Tokens of a valid UTF-8 text, without bos and eos. Safe from several threads, as are encode
+     * and decode. */
     enum tri_status (*count)(const struct tri_tokenizer *tokenizer, const char *text, size_t bytes,
                              int64_t *tokens);
     /* Ids of the tokens [first, first + count) of the text, which must have as many. */
     enum tri_status (*encode)(const struct tri_tokenizer *tokenizer, const char *text, size_t bytes,
                               int64_t first, int64_t count, int32_t *ids);
+    /* Append the text of tokens, without special ones if asked; bytes that are no UTF-8 come out as
+     * U+FFFD. */
+    enum tri_status (*decode)(const struct tri_tokenizer *tokenizer, const int32_t *ids,
+                              int64_t count, bool skip_special, struct tri_text *out);
     void (*close)(struct tri_tokenizer *tokenizer);
 };
 
@@ -32,10 +44,10 @@ struct tri_token_ids {
 };
 
 /* Choose the tokenizer of a model. `choice` is data.tokenizer: "bytes", or "auto" (also NULL): the
- * tokenizer of the model's folder if it has one, else bytes. `folder` may be NULL.
+ * tokenizer.json of the model's folder if it has one, else bytes. `folder` may be NULL.
  *
- * Subword tokenizers are not read yet: with "auto", a folder that has one gives a tokenizer that
- * refuses every text and says what to do, so that tokenized data still trains. */
+ * With "auto", a tokenizer that cannot be read or does not fit the model gives one that refuses
+ * every text and says why, so that tokenized data still trains. */
 enum tri_status tri_tokenizer_open(const char *choice, const char *folder,
                                    const struct tri_token_ids *model, struct tri_tokenizer **out);
 void tri_tokenizer_close(struct tri_tokenizer *tokenizer); /* NULL is allowed */
