@@ -18,7 +18,7 @@ enum tri_status tri_run_eval(struct tri_run *run, struct tri_eval_result *out)
     for (int64_t i = 0; i < r.sequences; i++) {
         double loss;
         int64_t trained;
-        batch.num_tokens = 0;
+        tri_batch_clear(&batch);
         TRI_TRY_GOTO(st, tri_dataset_read(run->eval, 0, i, &batch), close_batch);
         TRI_TRY_GOTO(st, tri_train_eval(run->trainer, &batch, &loss, &trained), close_batch);
         sum += loss;

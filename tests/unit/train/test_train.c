@@ -147,6 +147,9 @@ static void evaluates_at_intervals_and_afterwards(void **state)
     double early = metric(lines, 6, "eval_loss");
     double late = metric(lines, 12, "eval_loss");
     assert_true(late < early);
+    /* Every token of the three sequences counts once. */
+    assert_int_equal(metric(lines, 6, "eval_tokens"), 450);
+    assert_int_equal(metric(lines, 6, "eval_trained_tokens"), 442);
     assert_true(fabs(metric(lines, 12, "eval_perplexity") - exp(late)) < 1e-9 * exp(late));
     size_t evals = 0, i;
     json_t *line;
