@@ -16,7 +16,7 @@ static const struct tri_option *find_option(const char *name)
 
 /* Take "--key value" at argv[i]; everything else is a folder. */
 static enum tri_status read_argument(int argc, char **argv, int *i, struct tri_pass_options *pass,
-                                     const char **dtype)
+                                     const char **dtype, int64_t *ranks)
 {
     const char *name = argv[*i] + 2;
     if (*i + 1 >= argc)
@@ -25,6 +25,14 @@ static enum tri_status read_argument(int argc, char **argv, int *i, struct tri_p
     if (strcmp(name, "dtype") == 0 || strcmp(name, "model.dtype") == 0) {
         *dtype = value;
         return TRI_OK;
+    }
+    if (strcmp(name, "ranks") == 0) {
+        enum tri_status st = tri_text_int(value, ranks);
+        if (st == TRI_OK && (*ranks < 1 || *ranks > 64))
+            st = tri_fail(TRI_INVALID, "%s: 1 to 64 ranks are possible", value);
+        if (st != TRI_OK)
+            tri_error_prefix("--ranks");
+        return st;
     }
     const struct tri_option *option = find_option(name);
     if (option == NULL)
@@ -39,10 +47,11 @@ static enum tri_status read_argument(int argc, char **argv, int *i, struct tri_p
 static enum tri_status check_all(int argc, char **argv, struct tri_pass_options *pass, int *over)
 {
     const char *dtype = NULL;
+    int64_t ranks = 1;
     int folders = 0;
     for (int i = 1; i < argc; i++)
         if (strncmp(argv[i], "--", 2) == 0)
-            TRI_TRY(read_argument(argc, argv, &i, pass, &dtype));
+            TRI_TRY(read_argument(argc, argv, &i, pass, &dtype, &ranks));
     for (int i = 1; i < argc; i++) {
         struct tri_check_result result;
         if (strncmp(argv[i], "--", 2) == 0) {
@@ -50,7 +59,7 @@ static enum tri_status check_all(int argc, char **argv, struct tri_pass_options 
             continue;
         }
         folders++;
-        TRI_TRY(tri_check(argv[i], pass, dtype, stdout, &result));
+        TRI_TRY(tri_check(argv[i], pass, dtype, (int)ranks, stdout, &result));
         printf("  %d of %d within bounds\n", result.rows - result.failed, result.rows);
         *over += result.failed > 0;
     }

@@ -38,6 +38,7 @@ const struct tri_cli_verb tri_cli_verbs[] = {
      "Exit\n"
      "code 1 if a number is over its bound.\n"
      "\n"
+     "  --ranks 4                             split the sequence over this many ranks (threads)\n"
      "  --dtype float32 | float64             float64 runs the plain reference kernels\n"
      "  --activation_checkpointing none       or any other key of how a step is computed\n"
      "                                        (backend, cpu_kernels, threads, fpdt.chunk_size,\n"

@@ -2,16 +2,25 @@
 #include "base/arena.h"
 #include "model/net.h"
 
-/* Shapes of this layer's attention. */
+/* Widths of a token: of all heads (local layout), and of this rank's (heads layout). */
 struct sizes {
-    int64_t q;  /* Hq * D */
-    int64_t kv; /* Hk * D */
+    int64_t q, kv;       /* Hq * D, Hk * D */
+    int64_t my_q, my_kv; /* hq * D, hk * D */
 };
 
 static struct sizes sizes_of(const struct tri_net *net)
 {
     const struct tri_arch *a = &net->model->arch;
-    return (struct sizes){.q = a->num_heads * a->head_dim, .kv = a->num_kv_heads * a->head_dim};
+    struct tri_heads mine = tri_exchange_heads(&net->exchange);
+    return (struct sizes){.q = a->num_heads * a->head_dim,
+                          .kv = a->num_kv_heads * a->head_dim,
+                          .my_q = mine.query.count * a->head_dim,
+                          .my_kv = mine.key.count * a->head_dim};
+}
+
+static bool alone(const struct tri_net *net)
+{
+    return tri_exchange_is_alone(&net->exchange);
 }
 
 static struct tri_attention attention_of(const struct tri_net *net, int64_t layer)
@@ -21,7 +30,9 @@ static struct tri_attention attention_of(const struct tri_net *net, int64_t laye
                                   .batch = net->batch,
                                   .store = net->store,
                                   .kv_slot = net->kv_slot,
+                                  .num_heads = a->num_heads,
                                   .num_kv_heads = a->num_kv_heads,
+                                  .heads = tri_exchange_heads(&net->exchange),
                                   .window = a->window[layer],
                                   .scale = 1.0 / __builtin_sqrt((double)a->head_dim),
                                   .deterministic = net->deterministic};
@@ -47,7 +58,7 @@ static enum tri_status norm_and_rotate(const struct tri_net *net, struct tri_chu
         xh = yh;
     }
     return net->exec.ops->rope(net->exec.stream, false, yh, xh,
-                               tri_view_rows(net->rope, chunk.begin, chunk.count));
+                               tri_view_rows(net->rope, chunk.rows.begin, chunk.rows.count));
 }
 
 /* dx = gradient of norm_and_rotate, in place on d(n, H*D); raw is its input x. */
@@ -59,7 +70,7 @@ static enum tri_status norm_and_rotate_backward(const struct tri_net *net, struc
     int64_t heads = d.dim[1] / a->head_dim;
     struct tri_view dh = tri_view_heads(d, heads);
     TRI_TRY(net->exec.ops->rope(net->exec.stream, true, dh, dh,
-                                tri_view_rows(net->rope, chunk.begin, chunk.count)));
+                                tri_view_rows(net->rope, chunk.rows.begin, chunk.rows.count)));
     if (!a->qk_norm)
         return TRI_OK;
     struct tri_norm op = {.kind = TRI_NORM_RMS, .eps = a->norm.eps};
@@ -83,43 +94,99 @@ enum tri_status tri_attn_norm_backward(const struct tri_net *net, int64_t layer,
         tri_net_grad(net, layer, TRI_NORM1_B), dh, x, tri_net_weight(net, layer, TRI_NORM1_W));
 }
 
-enum tri_status tri_attn_project_kv(const struct tri_net *net, int64_t layer,
-                                    struct tri_chunk chunk, struct tri_view h,
-                                    struct tri_view k_raw)
-{
-    const struct tri_ops *ops = net->exec.ops;
-    struct sizes n = sizes_of(net);
-    struct tri_view w = tri_net_weight(net, layer, TRI_QKV_W);
-    struct tri_view b = tri_net_weight(net, layer, TRI_QKV_B);
-    struct tri_view kv;
-    TRI_TRY(tri_store_fill(net->store, net->kv_slot, chunk.begin, chunk.count, &kv));
-    TRI_TRY(ops->linear_forward(net->exec.stream, false, kv, h, part(w, n.q, 2 * n.kv),
-                                part(b, n.q, 2 * n.kv)));
-    struct tri_view k = tri_view_cols(kv, 0, n.kv);
-    if (tri_view_present(k_raw))
-        TRI_TRY(ops->copy(net->exec.stream, k_raw, k));
-    TRI_TRY(norm_and_rotate(net, chunk, tri_net_weight(net, layer, TRI_K_NORM), k, k));
-    return tri_store_put(net->store, net->kv_slot, chunk.begin, chunk.count);
-}
-
-enum tri_status tri_attn_queries(const struct tri_net *net, int64_t layer, struct tri_chunk chunk,
-                                 const struct tri_attn_kept *kept, struct tri_view h)
+/* Queries of all heads, (t, Hq*D), normed and rotated, into q. */
+static enum tri_status project_queries(const struct tri_net *net, int64_t layer,
+                                       struct tri_chunk chunk, struct tri_view q,
+                                       struct tri_view q_raw, struct tri_view h)
 {
     struct sizes n = sizes_of(net);
-    struct tri_view raw = tri_view_present(kept->q_raw) ? kept->q_raw : kept->q;
+    struct tri_view raw = tri_view_present(q_raw) ? q_raw : q;
     TRI_TRY(net->exec.ops->linear_forward(net->exec.stream, false, raw, h,
                                           part(tri_net_weight(net, layer, TRI_QKV_W), 0, n.q),
                                           part(tri_net_weight(net, layer, TRI_QKV_B), 0, n.q)));
-    return norm_and_rotate(net, chunk, tri_net_weight(net, layer, TRI_Q_NORM), kept->q, raw);
+    return norm_and_rotate(net, chunk, tri_net_weight(net, layer, TRI_Q_NORM), q, raw);
+}
+
+/* Keys and values of all heads, (t, 2*Hk*D), into kv. */
+static enum tri_status project_keys(const struct tri_net *net, int64_t layer,
+                                    struct tri_chunk chunk, struct tri_view kv,
+                                    struct tri_view k_raw, struct tri_view h)
+{
+    struct sizes n = sizes_of(net);
+    struct tri_view w = tri_net_weight(net, layer, TRI_QKV_W);
+    struct tri_view b = tri_net_weight(net, layer, TRI_QKV_B);
+    struct tri_view k = tri_view_cols(kv, 0, n.kv);
+    TRI_TRY(net->exec.ops->linear_forward(net->exec.stream, false, kv, h, part(w, n.q, 2 * n.kv),
+                                          part(b, n.q, 2 * n.kv)));
+    if (tri_view_present(k_raw))
+        TRI_TRY(net->exec.ops->copy(net->exec.stream, k_raw, k));
+    return norm_and_rotate(net, chunk, tri_net_weight(net, layer, TRI_K_NORM), k, k);
+}
+
+/* A tensor in both layouts. Keys and values are the two halves of (keys | values). */
+static struct tri_exchange_part query_part(struct tri_view local, struct tri_view heads)
+{
+    return (struct tri_exchange_part){.kind = TRI_HEADS_QUERY, .local = local, .heads = heads};
+}
+
+static struct tri_exchange_part kv_part(int half, struct tri_view local, struct tri_view heads)
+{
+    int64_t l = local.dim[1] / 2;
+    int64_t h = heads.dim[1] / 2;
+    return (struct tri_exchange_part){.kind = TRI_HEADS_KEY,
+                                      .local = tri_view_cols(local, half * l, l),
+                                      .heads = tri_view_cols(heads, half * h, h)};
+}
+
+enum tri_status tri_attn_project(const struct tri_net *net, int64_t layer, struct tri_chunk chunk,
+                                 int what, const struct tri_attn_kept *kept, struct tri_view h,
+                                 struct tri_view k_raw)
+{
+    struct sizes n = sizes_of(net);
+    size_t mark = tri_arena_mark(net->exec.arena);
+    struct tri_exchange_part parts[3];
+    int num_parts = 0;
+    if (what & TRI_PROJECT_QUERIES) {
+        struct tri_view q = kept->q;
+        if (!alone(net)) {
+            TRI_TRY(
+                tri_net_scratch(net, "queries of all heads", net->act, chunk.rows.count, n.q, &q));
+            parts[num_parts++] = query_part(q, kept->q);
+        }
+        TRI_TRY(project_queries(net, layer, chunk, q, kept->q_raw, h));
+    }
+    if (what & TRI_PROJECT_KEYS) {
+        struct tri_view slot;
+        TRI_TRY(tri_store_fill(net->store, net->kv_slot, chunk.tokens.begin, chunk.tokens.count,
+                               &slot));
+        struct tri_view kv = slot;
+        if (!alone(net)) {
+            TRI_TRY(tri_net_scratch(net, "keys and values of all heads", net->act, chunk.rows.count,
+                                    2 * n.kv, &kv));
+            parts[num_parts++] = kv_part(0, kv, slot);
+            parts[num_parts++] = kv_part(1, kv, slot);
+        }
+        TRI_TRY(project_keys(net, layer, chunk, kv, k_raw, h));
+    }
+    if (num_parts > 0)
+        TRI_TRY(tri_exchange_to_heads(&net->exchange, chunk.index, parts, num_parts));
+    tri_arena_release(net->exec.arena, mark);
+    if (what & TRI_PROJECT_KEYS)
+        return tri_store_put(net->store, net->kv_slot, chunk.tokens.begin, chunk.tokens.count);
+    return TRI_OK;
 }
 
 enum tri_status tri_attn_attend(const struct tri_net *net, int64_t layer, struct tri_chunk chunk,
                                 const struct tri_attn_kept *kept)
 {
     struct tri_attention a = attention_of(net, layer);
-    int64_t heads = net->model->arch.num_heads;
-    return tri_attention_forward(&a, chunk, tri_view_heads(kept->o, heads), kept->lse,
-                                 tri_view_heads(kept->q, heads));
+    TRI_TRY(tri_attention_forward(&a, chunk.tokens,
+                                  tri_view_heads(kept->o_heads, a.heads.query.count), kept->lse,
+                                  tri_view_heads(kept->q, a.heads.query.count)));
+    if (alone(net))
+        return TRI_OK;
+    struct tri_exchange_part back = query_part(kept->o, kept->o_heads);
+    return tri_exchange_to_sequence(&net->exchange, chunk.index, &back, 1);
 }
 
 enum tri_status tri_attn_output(const struct tri_net *net, int64_t layer, struct tri_view mid,
@@ -132,6 +199,71 @@ enum tri_status tri_attn_output(const struct tri_net *net, int64_t layer, struct
                                          tri_net_weight(net, layer, TRI_ATTN_OUT_B));
 }
 
+/* The gradients of one chunk on both sides of the exchange. */
+struct gradients {
+    struct tri_view dout, dout_heads; /* (t, Hq*D), (n, hq*D) */
+    struct tri_view o_heads;          /* (n, hq*D) */
+    struct tri_view dq, dq_heads;     /* (t, Hq*D), (n, hq*D) */
+    struct tri_view dkv, dkv_heads;   /* (t, 2*Hk*D), (n, 2*hk*D) */
+};
+
+static enum tri_status get_gradients(const struct tri_net *net, struct tri_chunk chunk,
+                                     const struct tri_attn_kept *kept, struct gradients *out)
+{
+    struct sizes n = sizes_of(net);
+    struct gradients g = {.o_heads = alone(net) ? kept->o : kept->o_heads};
+    int64_t rows = chunk.rows.count;
+    int64_t tokens = chunk.tokens.count;
+    TRI_TRY(tri_net_scratch(net, "d attention output", net->act, rows, n.q, &g.dout));
+    TRI_TRY(tri_net_scratch(net, "d queries", net->act, rows, n.q, &g.dq));
+    TRI_TRY(tri_net_scratch(net, "d keys and values", net->act, rows, 2 * n.kv, &g.dkv));
+    g.dout_heads = g.dout;
+    g.dq_heads = g.dq;
+    g.dkv_heads = g.dkv;
+    if (!alone(net)) {
+        TRI_TRY(
+            tri_net_scratch(net, "d output of my heads", net->act, tokens, n.my_q, &g.dout_heads));
+        TRI_TRY(
+            tri_net_scratch(net, "d queries of my heads", net->act, tokens, n.my_q, &g.dq_heads));
+        TRI_TRY(tri_net_scratch(net, "d keys and values of my heads", net->act, tokens, 2 * n.my_kv,
+                                &g.dkv_heads));
+        if (!tri_view_present(g.o_heads))
+            TRI_TRY(
+                tri_net_scratch(net, "output of my heads", net->act, tokens, n.my_q, &g.o_heads));
+    }
+    *out = g;
+    return TRI_OK;
+}
+
+/* From the gradient of the output in the local layout to those of q, k, v there. */
+static enum tri_status attention_backward(const struct tri_net *net, int64_t layer,
+                                          struct tri_chunk chunk, struct tri_view dkv_all,
+                                          const struct tri_attn_kept *kept,
+                                          const struct gradients *g)
+{
+    struct tri_attention a = attention_of(net, layer);
+    int64_t heads = a.heads.query.count;
+    if (!alone(net)) {
+        struct tri_exchange_part there[2] = {query_part(g->dout, g->dout_heads),
+                                             query_part(kept->o, g->o_heads)};
+        int parts = tri_view_present(kept->o_heads) ? 1 : 2;
+        TRI_TRY(tri_exchange_to_heads(&net->exchange, chunk.index, there, parts));
+    }
+    TRI_TRY(tri_attention_backward(&a, chunk.tokens, tri_view_heads(g->dq_heads, heads), dkv_all,
+                                   tri_view_heads(g->dout_heads, heads),
+                                   tri_view_heads(kept->q, heads),
+                                   tri_view_heads(g->o_heads, heads), kept->lse));
+    /* This chunk's rows are final now, since later chunks came first. */
+    TRI_TRY(net->exec.ops->copy(net->exec.stream, g->dkv_heads,
+                                tri_view_rows(dkv_all, chunk.tokens.begin, chunk.tokens.count)));
+    if (alone(net))
+        return TRI_OK;
+    struct tri_exchange_part back[3] = {query_part(g->dq, g->dq_heads),
+                                        kv_part(0, g->dkv, g->dkv_heads),
+                                        kv_part(1, g->dkv, g->dkv_heads)};
+    return tri_exchange_to_sequence(&net->exchange, chunk.index, back, 3);
+}
+
 enum tri_status tri_attn_backward(const struct tri_net *net, int64_t layer, struct tri_chunk chunk,
                                   struct tri_view dh, struct tri_view dkv, struct tri_view dmid,
                                   struct tri_view h, struct tri_view k_raw,
@@ -140,42 +272,32 @@ enum tri_status tri_attn_backward(const struct tri_net *net, int64_t layer, stru
     const struct tri_ops *ops = net->exec.ops;
     struct tri_stream *s = net->exec.stream;
     struct sizes n = sizes_of(net);
-    int64_t heads = net->model->arch.num_heads;
     struct tri_view w = tri_net_weight(net, layer, TRI_QKV_W);
     struct tri_view dw = tri_net_grad(net, layer, TRI_QKV_W);
     struct tri_view db = tri_net_grad(net, layer, TRI_QKV_B);
     size_t mark = tri_arena_mark(net->exec.arena);
-    struct tri_view dout, dq, dkv_act;
+    struct gradients g;
+    TRI_TRY(get_gradients(net, chunk, kept, &g));
 
-    /* Output product. */
-    TRI_TRY(tri_net_scratch(net, "d attention output", net->act, chunk.count, n.q, &dout));
-    TRI_TRY(tri_net_scratch(net, "d queries", net->act, chunk.count, n.q, &dq));
+    /* Output product, then attention. */
     TRI_TRY(ops->linear_backward_w(s, tri_net_grad(net, layer, TRI_ATTN_OUT_W),
                                    tri_net_grad(net, layer, TRI_ATTN_OUT_B), dmid, kept->o));
     TRI_TRY(
-        ops->linear_backward_x(s, false, dout, dmid, tri_net_weight(net, layer, TRI_ATTN_OUT_W)));
-
-    /* Attention; afterwards this chunk's rows of dkv are final, since later chunks came first. */
-    struct tri_attention a = attention_of(net, layer);
-    TRI_TRY(tri_attention_backward(&a, chunk, tri_view_heads(dq, heads), dkv,
-                                   tri_view_heads(dout, heads), tri_view_heads(kept->q, heads),
-                                   tri_view_heads(kept->o, heads), kept->lse));
-    TRI_TRY(tri_net_scratch(net, "d keys and values", net->act, chunk.count, 2 * n.kv, &dkv_act));
-    TRI_TRY(ops->copy(s, dkv_act, tri_view_rows(dkv, chunk.begin, chunk.count)));
+        ops->linear_backward_x(s, false, g.dout, dmid, tri_net_weight(net, layer, TRI_ATTN_OUT_W)));
+    TRI_TRY(attention_backward(net, layer, chunk, dkv, kept, &g));
 
     /* RoPE and QK-norm. */
     TRI_TRY(norm_and_rotate_backward(net, chunk, tri_net_weight(net, layer, TRI_Q_NORM),
-                                     tri_net_grad(net, layer, TRI_Q_NORM), dq, kept->q_raw));
+                                     tri_net_grad(net, layer, TRI_Q_NORM), g.dq, kept->q_raw));
     TRI_TRY(norm_and_rotate_backward(net, chunk, tri_net_weight(net, layer, TRI_K_NORM),
                                      tri_net_grad(net, layer, TRI_K_NORM),
-                                     tri_view_cols(dkv_act, 0, n.kv), k_raw));
+                                     tri_view_cols(g.dkv, 0, n.kv), k_raw));
 
     /* Query, key and value products. */
-    TRI_TRY(ops->linear_backward_w(s, part(dw, 0, n.q), part(db, 0, n.q), dq, h));
-    TRI_TRY(
-        ops->linear_backward_w(s, part(dw, n.q, 2 * n.kv), part(db, n.q, 2 * n.kv), dkv_act, h));
-    TRI_TRY(ops->linear_backward_x(s, false, dh, dq, part(w, 0, n.q)));
-    TRI_TRY(ops->linear_backward_x(s, true, dh, dkv_act, part(w, n.q, 2 * n.kv)));
+    TRI_TRY(ops->linear_backward_w(s, part(dw, 0, n.q), part(db, 0, n.q), g.dq, h));
+    TRI_TRY(ops->linear_backward_w(s, part(dw, n.q, 2 * n.kv), part(db, n.q, 2 * n.kv), g.dkv, h));
+    TRI_TRY(ops->linear_backward_x(s, false, dh, g.dq, part(w, 0, n.q)));
+    TRI_TRY(ops->linear_backward_x(s, true, dh, g.dkv, part(w, n.q, 2 * n.kv)));
     tri_arena_release(net->exec.arena, mark);
     return TRI_OK;
 }

@@ -3,20 +3,29 @@
 #include "base/arena.h"
 
 /* Views for everything the attention half needs: kept ones where present, scratch elsewhere.
- * Only the backward of QK-norm needs the queries before it. */
-static enum tri_status complete(const struct tri_net *net, int64_t n, bool raw,
-                                struct tri_attn_kept *attn)
+ * Only the backward of QK-norm needs the queries before it, and only a fresh attention writes
+ * o_heads. */
+static enum tri_status complete(const struct tri_net *net, struct tri_chunk chunk, bool raw,
+                                bool attend, struct tri_attn_kept *attn)
 {
     const struct tri_arch *a = &net->model->arch;
     int64_t width = a->num_heads * a->head_dim;
+    int64_t heads = tri_exchange_heads(&net->exchange).query.count;
+    int64_t n = chunk.tokens.count;
+    int64_t t = chunk.rows.count;
     if (!tri_view_present(attn->q))
-        TRI_TRY(tri_net_scratch(net, "queries", net->act, n, width, &attn->q));
+        TRI_TRY(tri_net_scratch(net, "queries", net->act, n, heads * a->head_dim, &attn->q));
     if (raw && a->qk_norm && !tri_view_present(attn->q_raw))
-        TRI_TRY(tri_net_scratch(net, "queries before norm", net->act, n, width, &attn->q_raw));
+        TRI_TRY(tri_net_scratch(net, "queries before norm", net->act, t, width, &attn->q_raw));
     if (!tri_view_present(attn->o))
-        TRI_TRY(tri_net_scratch(net, "attention output", net->act, n, width, &attn->o));
+        TRI_TRY(tri_net_scratch(net, "attention output", net->act, t, width, &attn->o));
+    if (tri_exchange_is_alone(&net->exchange))
+        attn->o_heads = attn->o;
+    else if (attend)
+        TRI_TRY(tri_net_scratch(net, "output of my heads", net->act, n, heads * a->head_dim,
+                                &attn->o_heads));
     if (!tri_view_present(attn->lse))
-        TRI_TRY(tri_net_scratch(net, "log-sum-exp", net->stat, n, a->num_heads, &attn->lse));
+        TRI_TRY(tri_net_scratch(net, "log-sum-exp", net->stat, n, heads, &attn->lse));
     return TRI_OK;
 }
 
@@ -27,11 +36,11 @@ enum tri_status tri_block_forward(const struct tri_net *net, int64_t layer, stru
     size_t mark = tri_arena_mark(net->exec.arena);
     struct tri_attn_kept attn = kept->attn;
     struct tri_view h;
-    TRI_TRY(complete(net, chunk.count, false, &attn));
-    TRI_TRY(tri_net_scratch(net, "attention norm", net->act, chunk.count, x.dim[1], &h));
+    TRI_TRY(complete(net, chunk, false, true, &attn));
+    TRI_TRY(tri_net_scratch(net, "attention norm", net->act, chunk.rows.count, x.dim[1], &h));
     TRI_TRY(tri_attn_norm(net, layer, h, x));
-    TRI_TRY(tri_attn_project_kv(net, layer, chunk, h, kept->k_raw));
-    TRI_TRY(tri_attn_queries(net, layer, chunk, &attn, h));
+    TRI_TRY(tri_attn_project(net, layer, chunk, TRI_PROJECT_QUERIES | TRI_PROJECT_KEYS, &attn, h,
+                             kept->k_raw));
     TRI_TRY(tri_attn_attend(net, layer, chunk, &attn));
     TRI_TRY(tri_attn_output(net, layer, y, x, attn.o));
     tri_arena_release(net->exec.arena, mark);
@@ -46,9 +55,9 @@ enum tri_status tri_block_rebuild_kv(const struct tri_net *net, int64_t layer,
 {
     size_t mark = tri_arena_mark(net->exec.arena);
     struct tri_view h;
-    TRI_TRY(tri_net_scratch(net, "attention norm", net->act, chunk.count, x.dim[1], &h));
+    TRI_TRY(tri_net_scratch(net, "attention norm", net->act, chunk.rows.count, x.dim[1], &h));
     TRI_TRY(tri_attn_norm(net, layer, h, x));
-    TRI_TRY(tri_attn_project_kv(net, layer, chunk, h, k_raw));
+    TRI_TRY(tri_attn_project(net, layer, chunk, TRI_PROJECT_KEYS, NULL, h, k_raw));
     tri_arena_release(net->exec.arena, mark);
     return TRI_OK;
 }
@@ -79,12 +88,13 @@ enum tri_status tri_block_backward(const struct tri_net *net, int64_t layer, str
     size_t mark = tri_arena_mark(net->exec.arena);
     struct tri_attn_kept attn = kept->attn;
     struct tri_view h, dh, mid;
-    TRI_TRY(complete(net, chunk.count, true, &attn));
-    TRI_TRY(tri_net_scratch(net, "attention norm", net->act, chunk.count, x.dim[1], &h));
-    TRI_TRY(tri_net_scratch(net, "d attention norm", net->act, chunk.count, x.dim[1], &dh));
+    TRI_TRY(complete(net, chunk, true, !attended, &attn));
+    TRI_TRY(tri_net_scratch(net, "attention norm", net->act, chunk.rows.count, x.dim[1], &h));
+    TRI_TRY(tri_net_scratch(net, "d attention norm", net->act, chunk.rows.count, x.dim[1], &dh));
     TRI_TRY(tri_attn_norm(net, layer, h, x));
     if (!tri_view_present(kept->attn.q))
-        TRI_TRY(tri_attn_queries(net, layer, chunk, &attn, h));
+        TRI_TRY(
+            tri_attn_project(net, layer, chunk, TRI_PROJECT_QUERIES, &attn, h, tri_view_none()));
     if (!attended)
         TRI_TRY(tri_attn_attend(net, layer, chunk, &attn));
 

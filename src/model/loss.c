@@ -45,11 +45,11 @@ enum tri_status tri_loss(const struct tri_net *net, double scale, double *loss_s
         return TRI_OK;
     size_t mark = tri_arena_mark(net->exec.arena);
     struct tri_view h, logits;
-    int64_t longest = tri_tile(rows, tiles, 0).count;
+    int64_t longest = (rows + tiles - 1) / tiles;
     TRI_TRY(tri_net_scratch(net, "loss norm", net->act, longest, a->hidden, &h));
     TRI_TRY(tri_net_scratch(net, "logits tile", net->act, longest, a->vocab, &logits));
     for (int64_t i = 0; i < tiles; i++) {
-        struct tri_chunk tile = tri_tile(rows, tiles, i);
+        struct tri_range tile = tri_split(rows, tiles, i);
         struct tri_view xt = tri_view_rows(x, tile.begin, tile.count);
         struct tri_view ht = tri_view_rows(h, 0, tile.count);
         struct tri_view lt = tri_view_rows(logits, 0, tile.count);

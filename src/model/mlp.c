@@ -38,7 +38,7 @@ static enum tri_status get_inner(const struct tri_net *net, int64_t rows, bool n
     return tri_net_scratch(net, "mlp activation", net->act, rows, a->mlp_width, &out->act);
 }
 
-static struct inner tile_of(struct inner buffers, struct tri_view kept, struct tri_chunk tile)
+static struct inner tile_of(struct inner buffers, struct tri_view kept, struct tri_range tile)
 {
     return (struct inner){
         .h = tri_view_rows(buffers.h, 0, tile.count),
@@ -77,9 +77,9 @@ enum tri_status tri_mlp_forward(const struct tri_net *net, int64_t layer, struct
     int64_t tiles = tri_net_mlp_tiles(net, rows);
     size_t mark = tri_arena_mark(net->exec.arena);
     struct inner buffers;
-    TRI_TRY(get_inner(net, tri_tile(rows, tiles, 0).count, !tri_view_present(kept), &buffers));
+    TRI_TRY(get_inner(net, (rows + tiles - 1) / tiles, !tri_view_present(kept), &buffers));
     for (int64_t i = 0; i < tiles; i++) {
-        struct tri_chunk tile = tri_tile(rows, tiles, i);
+        struct tri_range tile = tri_split(rows, tiles, i);
         struct inner t = tile_of(buffers, kept, tile);
         TRI_TRY(norm2(net, layer, t.h, tri_view_rows(x, tile.begin, tile.count)));
         TRI_TRY(first_product(net, layer, &t));
@@ -122,7 +122,7 @@ enum tri_status tri_mlp_backward(const struct tri_net *net, int64_t layer, struc
     const struct tri_arch *a = &net->model->arch;
     int64_t rows = dy.dim[0];
     int64_t tiles = tri_net_mlp_tiles(net, rows);
-    int64_t longest = tri_tile(rows, tiles, 0).count;
+    int64_t longest = (rows + tiles - 1) / tiles;
     size_t mark = tri_arena_mark(net->exec.arena);
     struct inner buffers;
     struct tri_view dact, dh;
@@ -130,7 +130,7 @@ enum tri_status tri_mlp_backward(const struct tri_net *net, int64_t layer, struc
     TRI_TRY(tri_net_scratch(net, "d mlp activation", net->act, longest, a->mlp_width, &dact));
     TRI_TRY(tri_net_scratch(net, "d mlp norm", net->act, longest, a->hidden, &dh));
     for (int64_t i = 0; i < tiles; i++) {
-        struct tri_chunk tile = tri_tile(rows, tiles, i);
+        struct tri_range tile = tri_split(rows, tiles, i);
         struct inner t = tile_of(buffers, kept, tile);
         TRI_TRY(tile_backward(net, layer, tri_view_rows(dy, tile.begin, tile.count),
                               tri_view_rows(x, tile.begin, tile.count), &t, tri_view_present(kept),

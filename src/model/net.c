@@ -25,18 +25,10 @@ enum tri_status tri_net_scratch(const struct tri_net *net, const char *name, enu
     return TRI_OK;
 }
 
-struct tri_chunk tri_tile(int64_t rows, int64_t tiles, int64_t i)
+int64_t tri_net_mlp_tiles(const struct tri_net *net, int64_t rows)
 {
-    int64_t size = rows / tiles;
-    int64_t longer = rows % tiles;
-    return (struct tri_chunk){.begin = i * size + (i < longer ? i : longer),
-                              .count = size + (i < longer ? 1 : 0)};
-}
-
-int64_t tri_net_mlp_tiles(const struct tri_net *net, int64_t n)
-{
-    int64_t total = net->batch->num_tokens;
-    if (total == 0 || net->mlp_tiles <= 1)
+    if (net->num_rows == 0 || net->mlp_tiles <= 1)
         return 1;
-    return (net->mlp_tiles * n + total - 1) / total;
+    int64_t tiles = (net->mlp_tiles * rows + net->num_rows - 1) / net->num_rows;
+    return tiles > 0 ? tiles : 1;
 }

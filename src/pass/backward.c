@@ -14,8 +14,8 @@ static void report(struct tri_pass *pass, int64_t layer, int64_t chunk)
 static enum tri_status input(struct tri_pass *pass, int64_t layer, struct tri_chunk chunk,
                              struct tri_view *x)
 {
-    return tri_store_get(pass->net.store, tri_slot(pass, layer, TRI_SLOT_X), chunk.begin,
-                         chunk.count, x);
+    return tri_store_get(pass->net.store, tri_slot(pass, layer, TRI_SLOT_X), chunk.rows.begin,
+                         chunk.rows.count, x);
 }
 
 /* Keys and values of the whole sequence again, if the layer did not keep its own. */
@@ -32,8 +32,8 @@ static enum tri_status rebuild_kv(struct tri_pass *pass, int64_t layer)
         TRI_TRY(tri_slots_fill(pass, layer, chunk, &kept));
         TRI_TRY(tri_block_rebuild_kv(&pass->net, layer, chunk, x, kept.k_raw));
         TRI_TRY(tri_slots_put(pass, layer, chunk));
-        TRI_TRY(tri_store_done(pass->net.store, tri_slot(pass, layer, TRI_SLOT_X), chunk.begin,
-                               chunk.count));
+        TRI_TRY(tri_store_done(pass->net.store, tri_slot(pass, layer, TRI_SLOT_X), chunk.rows.begin,
+                               chunk.rows.count));
     }
     return TRI_OK;
 }
@@ -42,7 +42,7 @@ static enum tri_status layer_backward(struct tri_pass *pass, int64_t layer)
 {
     const struct tri_net *net = &pass->net;
     int64_t chunks = tri_pass_chunks(pass);
-    int64_t kv_width = 2 * net->model->arch.num_kv_heads * net->model->arch.head_dim;
+    int64_t kv_width = 2 * tri_exchange_heads(&net->exchange).key.count * net->model->arch.head_dim;
     size_t mark = tri_arena_mark(net->exec.arena);
     struct tri_view dkv;
     TRI_TRY(rebuild_kv(pass, layer));
@@ -56,11 +56,12 @@ static enum tri_status layer_backward(struct tri_pass *pass, int64_t layer)
         report(pass, layer, i);
         TRI_TRY(input(pass, layer, chunk, &x));
         TRI_TRY(tri_slots_get(pass, layer, chunk, &kept));
-        TRI_TRY(tri_block_backward(
-            net, layer, chunk, tri_view_rows(pass->d, chunk.begin, chunk.count), dkv, x, &kept));
+        TRI_TRY(tri_block_backward(net, layer, chunk,
+                                   tri_view_rows(pass->d, chunk.rows.begin, chunk.rows.count), dkv,
+                                   x, &kept));
         TRI_TRY(tri_slots_done(pass, layer, chunk));
-        TRI_TRY(tri_store_done(net->store, tri_slot(pass, layer, TRI_SLOT_X), chunk.begin,
-                               chunk.count));
+        TRI_TRY(tri_store_done(net->store, tri_slot(pass, layer, TRI_SLOT_X), chunk.rows.begin,
+                               chunk.rows.count));
         pass->units_done += 3;
     }
     tri_arena_release(net->exec.arena, mark);

@@ -14,9 +14,9 @@ static enum tri_status embed(struct tri_pass *pass, struct tri_chunk chunk)
     struct tri_store *store = pass->net.store;
     int slot = tri_slot(pass, 0, TRI_SLOT_X);
     struct tri_view x;
-    TRI_TRY(tri_store_fill(store, slot, chunk.begin, chunk.count, &x));
-    TRI_TRY(tri_embed(&pass->net, x, pass->ids + chunk.begin));
-    return tri_store_put(store, slot, chunk.begin, chunk.count);
+    TRI_TRY(tri_store_fill(store, slot, chunk.rows.begin, chunk.rows.count, &x));
+    TRI_TRY(tri_embed(&pass->net, x, pass->ids + chunk.rows.begin));
+    return tri_store_put(store, slot, chunk.rows.begin, chunk.rows.count);
 }
 
 static enum tri_status layer_chunk(struct tri_pass *pass, int64_t layer, struct tri_chunk chunk)
@@ -26,15 +26,15 @@ static enum tri_status layer_chunk(struct tri_pass *pass, int64_t layer, struct 
     int out = tri_slot(pass, layer + 1, TRI_SLOT_X);
     struct tri_view x, y;
     struct tri_block_kept kept;
-    TRI_TRY(tri_store_get(store, in, chunk.begin, chunk.count, &x));
-    TRI_TRY(tri_store_fill(store, out, chunk.begin, chunk.count, &y));
+    TRI_TRY(tri_store_get(store, in, chunk.rows.begin, chunk.rows.count, &x));
+    TRI_TRY(tri_store_fill(store, out, chunk.rows.begin, chunk.rows.count, &y));
     TRI_TRY(tri_slots_fill(pass, layer, chunk, &kept));
     if (!pass->training || pass->remat == TRI_REMAT_FULL)
         kept.k_raw = tri_view_none(); /* shared scratch of the backward: nothing is kept here */
     TRI_TRY(tri_block_forward(&pass->net, layer, chunk, y, x, &kept));
     TRI_TRY(tri_slots_put(pass, layer, chunk));
-    TRI_TRY(tri_store_put(store, out, chunk.begin, chunk.count));
-    return tri_store_done(store, in, chunk.begin, chunk.count);
+    TRI_TRY(tri_store_put(store, out, chunk.rows.begin, chunk.rows.count));
+    return tri_store_done(store, in, chunk.rows.begin, chunk.rows.count);
 }
 
 enum tri_status tri_pass_forward(struct tri_pass *pass)
@@ -57,7 +57,7 @@ enum tri_status tri_pass_top(struct tri_pass *pass, struct tri_view *top)
 {
     return tri_store_get(pass->net.store,
                          tri_slot(pass, pass->net.model->arch.num_layers, TRI_SLOT_X), 0,
-                         pass->net.batch->num_tokens, top);
+                         pass->net.num_rows, top);
 }
 
 enum tri_status tri_pass_loss(struct tri_pass *pass, double scale)
@@ -68,10 +68,10 @@ enum tri_status tri_pass_loss(struct tri_pass *pass, double scale)
         struct tri_chunk c = tri_pass_chunk(pass, i);
         struct tri_view x;
         struct tri_view d =
-            pass->training ? tri_view_rows(pass->d, c.begin, c.count) : tri_view_none();
-        TRI_TRY(tri_store_get(pass->net.store, slot, c.begin, c.count, &x));
-        TRI_TRY(tri_loss(&pass->net, scale, pass->loss_sum, d, x, pass->labels + c.begin));
-        TRI_TRY(tri_store_done(pass->net.store, slot, c.begin, c.count));
+            pass->training ? tri_view_rows(pass->d, c.rows.begin, c.rows.count) : tri_view_none();
+        TRI_TRY(tri_store_get(pass->net.store, slot, c.rows.begin, c.rows.count, &x));
+        TRI_TRY(tri_loss(&pass->net, scale, pass->loss_sum, d, x, pass->labels + c.rows.begin));
+        TRI_TRY(tri_store_done(pass->net.store, slot, c.rows.begin, c.rows.count));
     }
     return TRI_OK;
 }

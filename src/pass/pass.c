@@ -11,6 +11,9 @@ enum tri_status tri_pass_open(const struct tri_pass_config *config, struct tri_p
 {
     enum tri_status st;
     void *loss_sum;
+    if (config->sequence != NULL)
+        TRI_TRY(tri_heads_check(config->model->arch.num_heads, config->model->arch.num_kv_heads,
+                                config->sequence->size));
     struct tri_pass *pass = calloc(1, sizeof *pass);
     if (pass == NULL)
         return tri_fail(TRI_NOMEM, "no memory for a pass");
@@ -27,6 +30,11 @@ enum tri_status tri_pass_open(const struct tri_pass_config *config, struct tri_p
                                  .stat = config->stat,
                                  .weights = config->weights,
                                  .grads = config->grads,
+                                 .exchange = {.exec = config->exec,
+                                              .comm = config->sequence,
+                                              .num_heads = arch->num_heads,
+                                              .num_kv_heads = arch->num_kv_heads,
+                                              .head_dim = arch->head_dim},
                                  .loss_rows = loss_rows > 0 ? loss_rows : 1};
     pass->remat = (enum tri_remat)o->activation_checkpointing;
     pass->chunk_size = o->chunk_size;
@@ -64,7 +72,22 @@ void tri_pass_close(struct tri_pass *pass)
     free(pass);
 }
 
-/* The rotary table of this batch's positions. */
+/* Copy this rank's tokens of a host array of the whole sequence to the device, chunk by chunk. */
+static enum tri_status upload_rows(struct tri_pass *pass, struct tri_view to, const void *host)
+{
+    struct tri_exec *x = &pass->net.exec;
+    const struct tri_layout *layout = &pass->net.exchange.layout;
+    size_t size = tri_dtype_bytes(to.dtype);
+    for (int64_t i = 0; i < tri_pass_chunks(pass); i++) {
+        struct tri_range rows = tri_pass_chunk(pass, i).rows;
+        struct tri_range part = tri_layout_part(layout, i, tri_pass_rank(pass));
+        TRI_TRY(x->ops->upload(x->stream, tri_view_rows(to, rows.begin, rows.count),
+                               (const char *)host + (size_t)part.begin * size));
+    }
+    return TRI_OK;
+}
+
+/* The rotary table of this rank's positions. */
 static enum tri_status build_rope(struct tri_pass *pass, const struct tri_batch *batch)
 {
     struct tri_net *net = &pass->net;
@@ -84,13 +107,12 @@ static enum tri_status build_rope(struct tri_pass *pass, const struct tri_batch 
             longest = last + 1;
     }
     tri_rope_frequencies(&arch->rope, arch->max_positions, longest, inv_freq, &scale);
-    TRI_TRY(tri_net_scratch(net, "rotary table", net->stat, batch->num_tokens,
-                            arch->rope.rotary_dim, &net->rope));
+    TRI_TRY(tri_net_scratch(net, "rotary table", net->stat, net->num_rows, arch->rope.rotary_dim,
+                            &net->rope));
     size_t mark = tri_arena_mark(net->exec.arena);
     TRI_TRY(tri_arena_alloc(net->exec.arena, "positions",
-                            (size_t)batch->num_tokens * sizeof *batch->positions, &positions));
-    TRI_TRY(net->exec.ops->upload(
-        net->exec.stream, tri_view1(positions, TRI_I64, batch->num_tokens), batch->positions));
+                            (size_t)net->num_rows * sizeof *batch->positions, &positions));
+    TRI_TRY(upload_rows(pass, tri_view1(positions, TRI_I64, net->num_rows), batch->positions));
     TRI_TRY(net->exec.ops->rope_table(net->exec.stream, net->rope, positions, inv_freq, scale));
     tri_arena_release(net->exec.arena, mark);
     return TRI_OK;
@@ -100,29 +122,34 @@ static enum tri_status upload_tokens(struct tri_pass *pass, const char *name, co
                                      int32_t **out)
 {
     struct tri_exec *x = &pass->net.exec;
-    int64_t n = pass->net.batch->num_tokens;
+    int64_t n = pass->net.num_rows;
     void *data;
     TRI_TRY(tri_arena_alloc(x->arena, name, (size_t)n * sizeof *host, &data));
     *out = data;
-    return x->ops->upload(x->stream, tri_view1(data, TRI_I32, n), host);
+    return upload_rows(pass, tri_view1(data, TRI_I32, n), host);
 }
 
 enum tri_status tri_pass_begin(struct tri_pass *pass, const struct tri_batch *batch, bool training)
 {
     struct tri_net *net = &pass->net;
     int64_t hidden = net->model->arch.hidden;
+    struct tri_comm *sequence = net->exchange.comm;
     pass->mark = tri_arena_mark(net->exec.arena);
     pass->training = training;
     net->batch = batch;
+    net->exchange.layout = (struct tri_layout){.tokens = batch->num_tokens,
+                                               .chunk = pass->chunk_size,
+                                               .ranks = sequence != NULL ? sequence->size : 1};
+    net->num_rows = tri_layout_local(&net->exchange.layout, tri_pass_rank(pass));
     net->mlp_tiles = !pass->tiled_mlp      ? 1
                      : pass->mlp_tiles > 0 ? pass->mlp_tiles
-                                           : (batch->num_tokens + hidden - 1) / hidden;
+                                           : (net->num_rows + hidden - 1) / hidden;
     TRI_TRY(upload_tokens(pass, "token ids", batch->ids, &pass->ids));
     TRI_TRY(upload_tokens(pass, "labels", batch->labels, &pass->labels));
     TRI_TRY(build_rope(pass, batch));
     TRI_TRY(tri_slots_add(pass));
     if (training)
-        TRI_TRY(tri_net_scratch(net, "d residual", net->act, batch->num_tokens, hidden, &pass->d));
+        TRI_TRY(tri_net_scratch(net, "d residual", net->act, net->num_rows, hidden, &pass->d));
     int64_t chunks = tri_pass_chunks(pass);
     pass->units = (double)(chunks * net->model->arch.num_layers) * (training ? 4 : 1);
     pass->units_done = 0;

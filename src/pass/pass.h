@@ -41,7 +41,8 @@ struct tri_pass_config {
     struct tri_exec exec;
     const struct tri_model *model;
     enum tri_dtype act, stat;
-    void *weights, *grads; /* flat; see struct tri_net */
+    void *weights, *grads;     /* flat; see struct tri_net */
+    struct tri_comm *sequence; /* the sequence group; NULL: one rank */
     const struct tri_pass_options *options;
     struct tri_pass_progress progress; /* report may be NULL */
 };
@@ -52,13 +53,13 @@ void tri_pass_close(struct tri_pass *pass);
 /* Take memory for a batch (which must live until end), upload it, build the rotary table. */
 enum tri_status tri_pass_begin(struct tri_pass *pass, const struct tri_batch *batch, bool training);
 enum tri_status tri_pass_forward(struct tri_pass *pass);
-/* *pass->loss_sum += the batch's summed loss. When training, also the gradient of scale * sum at
- * the top of the stack. */
+/* *pass->loss_sum += the summed loss of this rank's tokens. When training, also the gradient of
+ * scale * sum at the top of the stack. */
 enum tri_status tri_pass_loss(struct tri_pass *pass, double scale);
 enum tri_status tri_pass_backward(struct tri_pass *pass);
 void tri_pass_end(struct tri_pass *pass);
 
-/* The hidden states after the last layer, (S, E), between forward and end: for `check`. */
+/* The hidden states after the last layer, (T, E), between forward and end: for `check`. */
 enum tri_status tri_pass_top(struct tri_pass *pass, struct tri_view *top);
 
 /* Set the running loss to zero, and read it. */

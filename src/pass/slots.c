@@ -10,9 +10,10 @@ int tri_slot(const struct tri_pass *pass, int64_t layer, enum tri_slot which)
     return *slot_of(pass, layer, which);
 }
 
-/* Width and type of a slot. */
+/* Layout, width and type of a slot. */
 struct kind {
     const char *name;
+    bool heads; /* all tokens of this rank's heads; else this rank's tokens */
     int64_t cols;
     enum tri_dtype dtype;
 };
@@ -20,32 +21,32 @@ struct kind {
 static struct kind kind_of(const struct tri_pass *pass, enum tri_slot which)
 {
     const struct tri_arch *a = &pass->net.model->arch;
-    int64_t q = a->num_heads * a->head_dim;
-    int64_t kv = a->num_kv_heads * a->head_dim;
+    struct tri_heads mine = tri_exchange_heads(&pass->net.exchange);
+    int64_t d = a->head_dim;
     enum tri_dtype act = pass->net.act;
     switch (which) {
     case TRI_SLOT_X:
-        return (struct kind){"layer input", a->hidden, act};
+        return (struct kind){"layer input", false, a->hidden, act};
     case TRI_SLOT_KV:
-        return (struct kind){"keys and values", 2 * kv, act};
+        return (struct kind){"keys and values", true, 2 * mine.key.count * d, act};
     case TRI_SLOT_K_RAW:
-        return (struct kind){"keys before norm", kv, act};
+        return (struct kind){"keys before norm", false, a->num_kv_heads * d, act};
     case TRI_SLOT_Q:
-        return (struct kind){"kept queries", q, act};
+        return (struct kind){"kept queries", true, mine.query.count * d, act};
     case TRI_SLOT_Q_RAW:
-        return (struct kind){"kept queries before norm", q, act};
+        return (struct kind){"kept queries before norm", false, a->num_heads * d, act};
     case TRI_SLOT_O:
-        return (struct kind){"kept attention output", q, act};
+        return (struct kind){"kept attention output", false, a->num_heads * d, act};
     case TRI_SLOT_LSE:
-        return (struct kind){"kept log-sum-exp", a->num_heads, pass->net.stat};
+        return (struct kind){"kept log-sum-exp", true, mine.query.count, pass->net.stat};
     case TRI_SLOT_MID:
-        return (struct kind){"kept mlp input", a->hidden, act};
+        return (struct kind){"kept mlp input", false, a->hidden, act};
     case TRI_SLOT_IN:
-        return (struct kind){"kept mlp product", (a->gated_mlp ? 2 : 1) * a->mlp_width, act};
+        return (struct kind){"kept mlp product", false, (a->gated_mlp ? 2 : 1) * a->mlp_width, act};
     case TRI_NUM_SLOTS:
         break;
     }
-    return (struct kind){"nothing", 0, act};
+    return (struct kind){"nothing", false, 0, act};
 }
 
 /* Whether a layer keeps this slot for itself until its backward. */
@@ -86,7 +87,8 @@ static enum tri_status add(struct tri_pass *pass, enum tri_slot which, int *slot
 {
     struct kind kind = kind_of(pass, which);
     return tri_store_add(pass->net.store, kind.name, TRI_TIER_DEVICE, kind.dtype,
-                         pass->net.batch->num_tokens, kind.cols, slot);
+                         kind.heads ? pass->net.batch->num_tokens : pass->net.num_rows, kind.cols,
+                         slot);
 }
 
 enum tri_status tri_slots_add(struct tri_pass *pass)
@@ -152,10 +154,12 @@ static enum tri_status each(struct tri_pass *pass, int64_t layer, struct tri_chu
         struct tri_view *rows = place(kept != NULL ? kept : &none, (enum tri_slot)which);
         if (slot < 0 || rows == NULL)
             continue;
+        struct tri_range range =
+            kind_of(pass, (enum tri_slot)which).heads ? chunk.tokens : chunk.rows;
         if (begin != NULL)
-            TRI_TRY(begin(pass->net.store, slot, chunk.begin, chunk.count, rows));
+            TRI_TRY(begin(pass->net.store, slot, range.begin, range.count, rows));
         else
-            TRI_TRY(end(pass->net.store, slot, chunk.begin, chunk.count));
+            TRI_TRY(end(pass->net.store, slot, range.begin, range.count));
     }
     return TRI_OK;
 }
@@ -182,17 +186,18 @@ enum tri_status tri_slots_done(struct tri_pass *pass, int64_t layer, struct tri_
     return each(pass, layer, chunk, NULL, NULL, tri_store_done);
 }
 
+int tri_pass_rank(const struct tri_pass *pass)
+{
+    const struct tri_comm *sequence = pass->net.exchange.comm;
+    return sequence != NULL ? sequence->rank : 0;
+}
+
 int64_t tri_pass_chunks(const struct tri_pass *pass)
 {
-    int64_t n = pass->net.batch->num_tokens;
-    int64_t size = pass->chunk_size > 0 ? pass->chunk_size : n;
-    return size == 0 ? 0 : (n + size - 1) / size;
+    return tri_layout_chunks(&pass->net.exchange.layout);
 }
 
 struct tri_chunk tri_pass_chunk(const struct tri_pass *pass, int64_t i)
 {
-    int64_t n = pass->net.batch->num_tokens;
-    int64_t size = pass->chunk_size > 0 ? pass->chunk_size : n;
-    int64_t begin = i * size;
-    return (struct tri_chunk){.begin = begin, .count = begin + size <= n ? size : n - begin};
+    return tri_layout_at(&pass->net.exchange.layout, i, tri_pass_rank(pass));
 }

@@ -32,6 +32,9 @@ enum tri_status tri_slots_get(struct tri_pass *pass, int64_t layer, struct tri_c
                               struct tri_block_kept *kept);
 enum tri_status tri_slots_done(struct tri_pass *pass, int64_t layer, struct tri_chunk chunk);
 
+/* This rank's place in its sequence group. */
+int tri_pass_rank(const struct tri_pass *pass);
+
 /* Chunks of the batch at work, in the order of the sequence. */
 int64_t tri_pass_chunks(const struct tri_pass *pass);
 struct tri_chunk tri_pass_chunk(const struct tri_pass *pass, int64_t i);

@@ -44,6 +44,13 @@ int64_t tri_layout_local(const struct tri_layout *layout, int rank)
     return last.begin + last.count;
 }
 
+struct tri_chunk tri_layout_at(const struct tri_layout *layout, int64_t i, int rank)
+{
+    return (struct tri_chunk){.index = i,
+                              .tokens = tri_layout_chunk(layout, i),
+                              .rows = tri_layout_rows(layout, i, rank)};
+}
+
 enum tri_status tri_heads_check(int64_t num_heads, int64_t num_kv_heads, int ranks)
 {
     if (num_kv_heads < 1 || num_heads % num_kv_heads != 0)

@@ -21,7 +21,15 @@ struct tri_layout {
     int ranks;      /* P */
 };
 
+/* A chunk as one rank sees it. */
+struct tri_chunk {
+    int64_t index;
+    struct tri_range tokens; /* of the whole sequence: what attention works on */
+    struct tri_range rows;   /* this rank's part of them, in its own memory */
+};
+
 int64_t tri_layout_chunks(const struct tri_layout *layout);
+struct tri_chunk tri_layout_at(const struct tri_layout *layout, int64_t i, int rank);
 /* Global tokens of chunk i. */
 struct tri_range tri_layout_chunk(const struct tri_layout *layout, int64_t i);
 /* Global tokens of rank r's part of chunk i. */

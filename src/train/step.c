@@ -9,15 +9,31 @@
 #include "train/flops.h"
 #include "train/trainer.h"
 
-static int64_t count_tokens(const struct tri_batch *batches, int64_t count, int64_t *trained)
+/* Tokens and trained tokens of the step over all ranks. The ranks of a sequence group hold the same
+ * batches, so one of them speaks for all. */
+static enum tri_status count_tokens(const struct tri_trainer *t, const struct tri_batch *batches,
+                                    int64_t count, int64_t *tokens, int64_t *trained)
 {
-    int64_t tokens = 0;
-    *trained = 0;
-    for (int64_t i = 0; i < count; i++) {
-        tokens += batches[i].num_tokens;
-        *trained += batches[i].num_trained;
-    }
-    return tokens;
+    int64_t sums[2] = {0, 0};
+    if (t->sequence == NULL || t->sequence->rank == 0)
+        for (int64_t i = 0; i < count; i++) {
+            sums[0] += batches[i].num_tokens;
+            sums[1] += batches[i].num_trained;
+        }
+    if (t->world != NULL)
+        TRI_TRY(tri_comm_sum_int(t->world, sums, 2));
+    *tokens = sums[0];
+    *trained = sums[1];
+    return TRI_OK;
+}
+
+/* Gradients summed over all ranks: nothing is scaled, each already is a part of d(loss sum)/N. */
+static enum tri_status reduce_gradients(struct tri_trainer *t)
+{
+    if (t->world == NULL)
+        return TRI_OK;
+    return t->world->ops->all_reduce(t->world, t->exec.stream, t->grads, t->model->num_elements,
+                                     t->stat, TRI_SUM);
 }
 
 /* Forward, loss and backward of one micro-batch; gradients accumulate. */
@@ -42,7 +58,7 @@ enum tri_status tri_train_gradients(struct tri_trainer *t, const struct tri_batc
                                     int64_t count, struct tri_step_stats *out)
 {
     struct tri_step_stats stats = {0};
-    stats.tokens = count_tokens(batches, count, &stats.trained);
+    TRI_TRY(count_tokens(t, batches, count, &stats.tokens, &stats.trained));
     if (stats.trained == 0)
         return tri_fail(TRI_INVALID, "a step of %lld tokens has none to train on: check the labels",
                         (long long)stats.tokens);
@@ -51,7 +67,10 @@ enum tri_status tri_train_gradients(struct tri_trainer *t, const struct tri_batc
     TRI_TRY(tri_pass_loss_reset(t->pass));
     for (int64_t i = 0; i < count; i++)
         TRI_TRY(micro_step(t, &batches[i], 1.0 / (double)stats.trained, &stats));
+    TRI_TRY(reduce_gradients(t));
     TRI_TRY(tri_pass_loss_read(t->pass, &loss_sum));
+    if (t->world != NULL)
+        TRI_TRY(tri_comm_sum_double(t->world, &loss_sum, 1));
     stats.loss = loss_sum / (double)stats.trained;
     TRI_TRY(tri_optimizer_grad_norm(&t->optimizer, &stats.grad_norm));
     tri_step_flops(t->pass, batches, count, &stats);
@@ -88,6 +107,8 @@ enum tri_status tri_train_eval(struct tri_trainer *t, const struct tri_batch *ba
     TRI_TRY(tri_pass_loss(t->pass, 0.0));
     TRI_TRY(tri_pass_loss_read(t->pass, loss_sum));
     tri_pass_end(t->pass);
+    if (t->sequence != NULL)
+        TRI_TRY(tri_comm_sum_double(t->sequence, loss_sum, 1));
     *trained = batch->num_trained;
     return TRI_OK;
 }

@@ -24,6 +24,8 @@ enum tri_status tri_trainer_open(const struct tri_trainer_config *config, struct
     t->act = config->act;
     t->stat = config->act == TRI_F64 ? TRI_F64 : TRI_F32;
     t->clip = config->clip;
+    t->world = config->world;
+    t->sequence = config->sequence;
     t->exec = (struct tri_exec){
         .backend = backend, .ops = &backend->ops, .stream = backend->stream, .arena = NULL};
     TRI_TRY_GOTO(st,
@@ -44,6 +46,7 @@ enum tri_status tri_trainer_open(const struct tri_trainer_config *config, struct
                                    .stat = t->stat,
                                    .weights = t->weights,
                                    .grads = t->grads,
+                                   .sequence = config->sequence,
                                    .options = config->pass,
                                    .progress = config->progress};
     TRI_TRY_GOTO(st, tri_pass_open(&pass, &t->pass), close_arena);

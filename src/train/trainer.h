@@ -17,7 +17,9 @@ struct tri_trainer {
     void *grads;   /* flat, stat */
     struct tri_optimizer optimizer;
     struct tri_pass *pass;
-    double clip; /* largest global gradient norm; 0: no clipping */
+    double clip;               /* largest global gradient norm; 0: no clipping */
+    struct tri_comm *world;    /* all ranks; NULL: one rank. Not owned */
+    struct tri_comm *sequence; /* those that share this rank's sequences; NULL: nobody */
 };
 
 struct tri_trainer_config {
@@ -30,6 +32,7 @@ struct tri_trainer_config {
     const struct tri_optim_options *optimizer; /* NULL: forward only, no gradients, no moments */
     double clip;
     struct tri_pass_progress progress;
+    struct tri_comm *world, *sequence; /* NULL: one rank */
 };
 
 /* Take all memory that lives as long as the run. Weights are undefined until loaded or drawn.
@@ -65,7 +68,7 @@ enum tri_status tri_train_step(struct tri_trainer *trainer, const struct tri_bat
 enum tri_status tri_train_gradients(struct tri_trainer *trainer, const struct tri_batch *batches,
                                     int64_t count, struct tri_step_stats *out);
 
-/* Summed loss and trained tokens of a batch, forward only. */
+/* Summed loss and trained tokens of a batch over its sequence group, forward only. */
 enum tri_status tri_train_eval(struct tri_trainer *trainer, const struct tri_batch *batch,
                                double *loss_sum, int64_t *trained);
 

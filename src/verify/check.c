@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ckpt/hf.h"
+#include "comm/thread/thread.h"
 #include "train/machine.h"
 #include "train/trainer.h"
 #include "verify/golden.h"
@@ -31,7 +32,8 @@ struct check {
     struct tri_backend *backend;
     struct tri_trainer *trainer;
     struct bounds bounds;
-    FILE *to;
+    struct tri_comm *comm; /* the ranks that share the work; NULL: one */
+    FILE *to;              /* NULL on all ranks but the first */
     struct tri_check_result result;
 };
 
@@ -41,8 +43,9 @@ static void print_row(struct check *c, const char *what, double error, double bo
     bool ok = error <= bound; /* a NaN is not */
     c->result.rows++;
     c->result.failed += !ok;
-    fprintf(c->to, "  %-22s %10.2e %10.2e  %-4s %s\n", what, error, bound, ok ? "ok" : "OVER",
-            where);
+    if (c->to != NULL)
+        fprintf(c->to, "  %-22s %10.2e %10.2e  %-4s %s\n", what, error, bound, ok ? "ok" : "OVER",
+                where);
 }
 
 static double relative(double got, double want)
@@ -50,25 +53,47 @@ static double relative(double got, double want)
     return fabs(got - want) / fmax(fabs(want), 1e-12);
 }
 
+/* Sum over this rank's rows of (got - want)^2 and want^2; got is (T, V). */
+static void compare_logits(const struct check *c, const float *got,
+                           const struct tri_st_tensor *want, double sums[2])
+{
+    const struct tri_layout *layout = &c->trainer->pass->net.exchange.layout;
+    int rank = c->comm != NULL ? c->comm->rank : 0;
+    int64_t vocab = want->dim[2];
+    for (int64_t i = 0; i < tri_layout_chunks(layout); i++) {
+        struct tri_range part = tri_layout_part(layout, i, rank);
+        struct tri_range rows = tri_layout_rows(layout, i, rank);
+        for (int64_t j = 0; j < part.count * vocab; j++) {
+            double w = tri_golden_value(want, part.begin * vocab + j);
+            double e = (double)got[rows.begin * vocab + j] - w;
+            sums[0] += e * e;
+            sums[1] += w * w;
+        }
+    }
+}
+
 static enum tri_status check_logits(struct check *c)
 {
     struct tri_trainer *t = c->trainer;
     const struct tri_st_tensor *want = tri_st_find(c->golden.reference, "logits");
-    int64_t rows = c->golden.batch.num_tokens;
-    int64_t n = rows * t->model->arch.vocab;
     if (want == NULL)
         return TRI_OK;
-    if (want->num_dims != 3 || want->dim[0] * want->dim[1] != rows ||
+    if (want->num_dims != 3 || want->dim[0] * want->dim[1] != c->golden.batch.num_tokens ||
         want->dim[2] != t->model->arch.vocab)
         return tri_fail(TRI_FORMAT, "%s/reference.safetensors: 'logits' is not (B, S, V)",
                         c->folder);
-    float *got = malloc((size_t)n * sizeof *got);
-    if (got == NULL)
-        return tri_fail(TRI_NOMEM, "no memory for %lld logits", (long long)n);
 
     enum tri_status st;
     struct tri_view top, logits, wide;
+    double sums[2] = {0, 0};
+    float *got = NULL;
     TRI_TRY_GOTO(st, tri_pass_begin(t->pass, &c->golden.batch, false), free_got);
+    int64_t rows = t->pass->net.num_rows;
+    got = malloc((size_t)(rows * want->dim[2] + 1) * sizeof *got);
+    if (got == NULL) {
+        st = tri_fail(TRI_NOMEM, "no memory for %lld rows of logits", (long long)rows);
+        goto free_got;
+    }
     TRI_TRY_GOTO(st, tri_pass_forward(t->pass), free_got);
     TRI_TRY_GOTO(st, tri_pass_top(t->pass, &top), free_got);
     TRI_TRY_GOTO(st, tri_net_scratch(&t->pass->net, "logits", t->act, rows, want->dim[2], &logits),
@@ -78,16 +103,11 @@ static enum tri_status check_logits(struct check *c)
     TRI_TRY_GOTO(st, tri_logits(&t->pass->net, logits, top), free_got);
     TRI_TRY_GOTO(st, t->exec.ops->copy(t->exec.stream, wide, logits), free_got);
     TRI_TRY_GOTO(st, t->exec.ops->download(t->exec.stream, got, wide), free_got);
+    compare_logits(c, got, want, sums);
     tri_pass_end(t->pass);
-
-    double difference = 0;
-    double norm = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double w = tri_golden_value(want, i);
-        difference += ((double)got[i] - w) * ((double)got[i] - w);
-        norm += w * w;
-    }
-    print_row(c, "logits", sqrt(difference / fmax(norm, 1e-30)), c->bounds.logits, "");
+    if (c->comm != NULL)
+        TRI_TRY_GOTO(st, tri_comm_sum_double(c->comm, sums, 2), free_got);
+    print_row(c, "logits", sqrt(sums[0] / fmax(sums[1], 1e-30)), c->bounds.logits, "");
 free_got:
     free(got);
     return st;
@@ -214,13 +234,15 @@ static enum tri_status check_weights(struct check *c)
     return TRI_OK;
 }
 
-static enum tri_status open_trainer(struct check *c, const char *folder,
-                                    const struct tri_pass_options *pass, const char *dtype)
+static enum tri_status open_trainer(struct check *c, const struct tri_pass_options *pass,
+                                    const char *dtype)
 {
     struct tri_trainer_config config = {.model = c->golden.model,
                                         .pass = pass,
                                         .optimizer = &c->golden.optimizer,
-                                        .clip = c->golden.clip};
+                                        .clip = c->golden.clip,
+                                        .world = c->comm,
+                                        .sequence = c->comm};
     TRI_TRY(tri_machine_open(pass, &c->backend));
     TRI_TRY(tri_machine_dtype(c->backend, dtype, &config.act));
     config.backend = c->backend;
@@ -228,30 +250,61 @@ static enum tri_status open_trainer(struct check *c, const char *folder,
     c->bounds = bounds_of(config.act);
     TRI_TRY(tri_trainer_open(&config, &c->trainer));
     struct tri_flat weights = tri_flat_weights(c->trainer);
-    TRI_TRY(tri_hf_load(c->golden.model, folder, tri_flat_sink, &weights));
+    TRI_TRY(tri_hf_load(c->golden.model, c->folder, tri_flat_sink, &weights));
     TRI_TRY(tri_trainer_weights_loaded(c->trainer));
-    fprintf(c->to, "%s: %s, %lld parameters, %lld tokens in %lld documents; %s %s (%s kernels)\n",
-            folder, c->golden.model->arch.family, (long long)c->golden.model->num_weights,
+    if (c->to == NULL)
+        return TRI_OK;
+    fprintf(c->to, "%s: %s, %lld parameters, %lld tokens in %lld documents; %s %s (%s kernels)",
+            c->folder, c->golden.model->arch.family, (long long)c->golden.model->num_weights,
             (long long)c->golden.batch.num_tokens, (long long)c->golden.batch.num_docs,
             c->backend->name, tri_dtype_name(config.act), c->backend->kernels);
-    fprintf(c->to, "  %-22s %10s %10s\n", "", "error", "bound");
+    if (c->comm != NULL)
+        fprintf(c->to, ", %d ranks", c->comm->size);
+    fprintf(c->to, "\n  %-22s %10s %10s\n", "", "error", "bound");
     return TRI_OK;
 }
 
-enum tri_status tri_check(const char *folder, const struct tri_pass_options *pass,
-                          const char *dtype, FILE *to, struct tri_check_result *out)
+/* What every rank needs to know. */
+struct job {
+    const char *folder;
+    const struct tri_pass_options *pass;
+    const char *dtype;
+    FILE *to;
+    struct tri_check_result result; /* of the first rank */
+};
+
+static enum tri_status check_rank(struct tri_comm *comm, void *ctx)
 {
-    struct check c = {.folder = folder, .to = to};
+    struct job *job = ctx;
+    bool first = comm == NULL || comm->rank == 0;
+    struct check c = {.folder = job->folder, .comm = comm, .to = first ? job->to : NULL};
     enum tri_status st;
-    TRI_TRY_GOTO(st, tri_golden_open(folder, &c.golden), close_all);
-    TRI_TRY_GOTO(st, open_trainer(&c, folder, pass, dtype), close_all);
+    TRI_TRY_GOTO(st, tri_golden_open(job->folder, &c.golden), close_all);
+    TRI_TRY_GOTO(st, open_trainer(&c, job->pass, job->dtype), close_all);
     TRI_TRY_GOTO(st, check_logits(&c), close_all);
     TRI_TRY_GOTO(st, check_steps(&c), close_all);
     TRI_TRY_GOTO(st, check_weights(&c), close_all);
-    *out = c.result;
+    if (first)
+        job->result = c.result;
 close_all:
     tri_trainer_close(c.trainer);
     tri_machine_close(c.backend);
     tri_golden_close(&c.golden);
     return st;
+}
+
+enum tri_status tri_check(const char *folder, const struct tri_pass_options *pass,
+                          const char *dtype, int ranks, FILE *to, struct tri_check_result *out)
+{
+    struct job job = {.folder = folder, .pass = pass, .dtype = dtype, .to = to};
+    struct tri_pass_options alone = *pass; /* strings are borrowed */
+    if (ranks > 1) {
+        alone.threads = 1; /* ranks are the threads */
+        job.pass = &alone;
+        TRI_TRY(tri_comm_threads_run(ranks, 600, check_rank, &job));
+    } else {
+        TRI_TRY(check_rank(NULL, &job));
+    }
+    *out = job.result;
+    return TRI_OK;
 }

@@ -17,13 +17,16 @@ static const struct tri_pass_options *pass_options(void)
 
 /* The table that `check` prints without its first line, which names the folder; NULL when it
  * fails. The caller frees it. */
-static char *check(const char *folder, struct tri_check_result *result)
+static char *check_split(const char *folder, int ranks, int64_t chunk_size,
+                         struct tri_check_result *result)
 {
+    struct tri_pass_options options = *pass_options();
+    options.chunk_size = chunk_size;
     char *text = NULL;
     size_t bytes = 0;
     FILE *memory = open_memstream(&text, &bytes);
     assert_non_null(memory);
-    enum tri_status st = tri_check(folder, pass_options(), "float32", memory, result);
+    enum tri_status st = tri_check(folder, &options, "float32", ranks, memory, result);
     assert_int_equal(fclose(memory), 0);
     if (st != TRI_OK) {
         free(text);
@@ -34,15 +37,25 @@ static char *check(const char *folder, struct tri_check_result *result)
     return text;
 }
 
-static void assert_within_bounds(const char *folder)
+static char *check(const char *folder, struct tri_check_result *result)
+{
+    return check_split(folder, 1, 0, result);
+}
+
+static void assert_split_within_bounds(const char *folder, int ranks, int64_t chunk_size)
 {
     struct tri_check_result result;
-    char *table = check(folder, &result);
+    char *table = check_split(folder, ranks, chunk_size, &result);
     if (table == NULL)
         fail_msg("%s: %s", folder, tri_error_text());
     if (result.failed != 0 || result.rows < 9)
         fail_msg("%s: %d of %d over%s", folder, result.failed, result.rows, table);
     free(table);
+}
+
+static void assert_within_bounds(const char *folder)
+{
+    assert_split_within_bounds(folder, 1, 0);
 }
 
 static void all_folders_are_within_bounds(void **state)
@@ -58,6 +71,9 @@ static void all_folders_are_within_bounds(void **state)
         if (entry->d_name[0] == '.' || !tri_path_exists(config))
             continue;
         assert_within_bounds(folder);
+        /* The sequence over ranks, P dividing the heads and not; whole and in chunks. */
+        assert_split_within_bounds(folder, 2, 0);
+        assert_split_within_bounds(folder, 3, 37);
         count++;
     }
     closedir(dir);
