@@ -86,10 +86,17 @@ static inline void program_run(const char *environment, const char *const *args,
     program_finish_as("run", program_start_as("run", environment, args), f);
 }
 
+/* The end of what a program said, as much as cmocka prints of a message. */
+static inline const char *last_words(const struct finished *f)
+{
+    size_t bytes = strlen(f->err);
+    return bytes > 700 ? f->err + bytes - 700 : f->err;
+}
+
 static inline void assert_finished_well(const struct finished *f)
 {
     if (f->code != 0)
-        fail_msg("exit code %d, signal %d: %s", f->code, f->signal, f->err);
+        fail_msg("exit code %d, signal %d: %s", f->code, f->signal, last_words(f));
 }
 
 /* Exit code 1, and exactly one line of error, the last one, that holds `part`. */
@@ -108,7 +115,7 @@ static inline void assert_one_error(const struct finished *f, const char *part)
     if (f->code != 1 || errors != 1 || last == NULL || strncmp(last, "error: ", 7) != 0)
         fail_msg("expected exit code 1 and one last line of error, got code %d, signal %d, %d "
                  "errors: %s",
-                 f->code, f->signal, errors, f->err);
+                 f->code, f->signal, errors, last_words(f));
     if (strstr(last, part) == NULL)
         fail_msg("\"%s\" is not in: %s", part, last);
 }
@@ -119,8 +126,9 @@ static inline void sleep_ms(long ms)
     nanosleep(&pause, NULL);
 }
 
-/* Wait until something in `folder` is created or renamed whose name ends in `suffix`; the watch
- * must have been set before. False when the process `pid` ended first. */
+/* Wait until something in a folder is made, written or renamed whose name ends in `suffix`, or, for
+ * "[saved]", until a checkpoint gets its name. The watch must have been set before. False when the
+ * process `pid` ended first. */
 struct watch {
     int fd;
     char folder[PROGRAM_PATH];
@@ -144,6 +152,9 @@ static inline bool watch_for(struct watch *w, pid_t pid, const char *suffix)
             const struct inotify_event *e = (const struct inotify_event *)(events + at);
             size_t n = e->len > 0 ? strlen(e->name) : 0;
             if (n >= strlen(suffix) && strcmp(e->name + n - strlen(suffix), suffix) == 0)
+                return true;
+            if (strcmp(suffix, "[saved]") == 0 && n > 11 && (e->mask & IN_MOVED_TO) != 0 &&
+                strncmp(e->name, "checkpoint-", 11) == 0)
                 return true;
             at += (ssize_t)(sizeof *e + e->len);
         }

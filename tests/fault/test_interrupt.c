@@ -52,13 +52,13 @@ static void assert_equals_uninterrupted(const char *const *keys, int count, int6
     json_decref(whole);
 }
 
-/* Start the run, kill it `ms` after its first step of this life was written. True if it was still
+/* Start the run, kill it `ms` after it has made a checkpoint in this life. True if it was still
  * running. */
-static bool kill_after(const char *const *extra, long ms)
+static bool kill_after_a_save(const char *const *extra, long ms)
 {
     struct watch w = watch_open(in_scratch("out"));
     pid_t pid = project_start("train", extra);
-    bool alive = watch_for(&w, pid, "metrics.jsonl");
+    bool alive = watch_for(&w, pid, "[saved]");
     if (alive)
         sleep_ms(ms);
     kill(pid, SIGKILL);
@@ -75,10 +75,12 @@ static void killed_at_any_moment(void **state)
     (void)state;
     assert_int_equal(mkdir(in_scratch("out"), 0777), 0);
     int kills = 0;
-    while (kills < 6 && kill_after(busy, 11L * kills))
+    while (kills < 6 && kill_after_a_save(busy, 7L * kills))
         kills++;
     assert_true(kills >= 2);
-    train_well(busy);
+    project_run("train", NULL, busy, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "resumed from"));
     assert_equals_uninterrupted(busy, BUSY, STEPS);
 }
 
@@ -184,8 +186,9 @@ static void two_runs_cannot_share_a_folder(void **state)
     struct watch w = watch_open(in_scratch("out"));
     pid_t pid = project_start("train", slow);
     assert_true(watch_for(&w, pid, "metrics.jsonl"));
+    const char *const short_one[] = {"--train_iters", "100000", "--exit_iteration", "1", NULL};
     struct arguments a;
-    arguments_of(&a, "train", slow);
+    arguments_of(&a, "train", short_one);
     program_finish_as("second", program_start_as("second", NULL, a.list), &f);
     assert_one_error(&f, "in use by another run");
     snprintf(owner, sizeof owner, "process %d", (int)pid);
