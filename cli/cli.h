@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "comm/comm.h"
 #include "recipe/recipe.h"
 
 struct tri_cli_verb {
@@ -34,6 +35,11 @@ enum tri_status tri_cli_unknown(const char *name);
 /* Open the recipe argv[1] with the overrides behind it: "RECIPE [--key value]...". The log level
  * of the recipe is in force from here on. */
 enum tri_status tri_cli_recipe(int argc, char **argv, struct tri_recipe **out);
+
+/* The same, and then run `work` on every rank that the recipe asks for (`ranks`): each with its own
+ * copy of the recipe, all but the first silent. `world` is NULL when there is one rank. */
+typedef enum tri_status tri_cli_work(struct tri_recipe *recipe, struct tri_comm *world);
+enum tri_status tri_cli_ranks(int argc, char **argv, tri_cli_work *work);
 
 /* The end of a verb: print the error, if there is one, and give the exit code. */
 int tri_cli_end(enum tri_status status);

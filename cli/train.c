@@ -13,11 +13,13 @@ static enum tri_status show_recipe(const struct tri_recipe *recipe)
     return tri_recipe_dump(recipe, stderr);
 }
 
-static enum tri_status train(struct tri_recipe *recipe)
+static enum tri_status train(struct tri_recipe *recipe, struct tri_comm *world)
 {
     struct tri_run *run = NULL;
-    TRI_TRY(tri_run_open(recipe, TRI_RUN_TRAIN, &run));
-    enum tri_status st = show_recipe(recipe);
+    enum tri_status st = TRI_OK;
+    TRI_TRY(tri_run_open(recipe, TRI_RUN_TRAIN, world, &run));
+    if (tri_mesh_is_first(&run->mesh))
+        st = show_recipe(recipe);
     if (st == TRI_OK)
         st = tri_run_train(run);
     tri_run_close(run);
@@ -26,10 +28,5 @@ static enum tri_status train(struct tri_recipe *recipe)
 
 int tri_cli_train(int argc, char **argv)
 {
-    struct tri_recipe *recipe = NULL;
-    enum tri_status st = tri_cli_recipe(argc, argv, &recipe);
-    if (st == TRI_OK)
-        st = train(recipe);
-    tri_recipe_close(recipe);
-    return tri_cli_end(st);
+    return tri_cli_end(tri_cli_ranks(argc, argv, train));
 }

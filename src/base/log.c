@@ -11,10 +11,16 @@ static enum tri_log_level max_level = TRI_LOG_INFO;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool progress_on_screen;
 static double last_progress;
+static _Thread_local bool muted;
 
 void tri_log_set_level(enum tri_log_level level)
 {
     max_level = level;
+}
+
+void tri_log_mute(void)
+{
+    muted = true;
 }
 
 static void clear_progress(void)
@@ -27,7 +33,7 @@ static void clear_progress(void)
 void tri_log(enum tri_log_level level, const char *format, ...)
 {
     static const char *const words[] = {"error: ", "warning: ", "", "debug: "};
-    if (level > max_level)
+    if (level > max_level || muted)
         return;
     pthread_mutex_lock(&lock);
     clear_progress();
@@ -43,7 +49,7 @@ void tri_log(enum tri_log_level level, const char *format, ...)
 
 void tri_progress(const char *format, ...)
 {
-    if (max_level < TRI_LOG_INFO)
+    if (max_level < TRI_LOG_INFO || muted)
         return;
     pthread_mutex_lock(&lock);
     bool terminal = isatty(STDERR_FILENO) != 0;

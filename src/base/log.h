@@ -9,6 +9,9 @@ enum tri_log_level { TRI_LOG_ERROR, TRI_LOG_WARN, TRI_LOG_INFO, TRI_LOG_DEBUG };
 /* Messages above this level are dropped. Default: TRI_LOG_INFO. */
 void tri_log_set_level(enum tri_log_level level);
 
+/* From now on nothing of the calling thread is printed: of several ranks one speaks. */
+void tri_log_mute(void);
+
 /* Print one line. Warnings and errors carry the word; information is plain. */
 void tri_log(enum tri_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

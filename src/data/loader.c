@@ -10,6 +10,7 @@
 struct tri_loader {
     struct tri_dataset *dataset;
     int64_t micro_batch_size;
+    struct tri_replica replica;
     int64_t num_batches;
     struct tri_batch *batches; /* (num_batches) */
     struct tri_data_position position;
@@ -25,7 +26,8 @@ static bool multiply(int64_t a, int64_t b, int64_t *out)
 }
 
 enum tri_status tri_loader_open(struct tri_dataset *dataset, int64_t micro_batch_size,
-                                int64_t gradient_accumulation_steps, struct tri_loader **out)
+                                int64_t gradient_accumulation_steps, struct tri_replica replica,
+                                struct tri_loader **out)
 {
     int64_t tokens, per_step;
     if (micro_batch_size < 1 || gradient_accumulation_steps < 1)
@@ -42,7 +44,8 @@ enum tri_status tri_loader_open(struct tri_dataset *dataset, int64_t micro_batch
     struct tri_loader *loader = malloc(sizeof *loader);
     if (!loader)
         return tri_fail(TRI_NOMEM, "no memory for a loader");
-    *loader = (struct tri_loader){.dataset = dataset, .micro_batch_size = micro_batch_size};
+    *loader = (struct tri_loader){
+        .dataset = dataset, .micro_batch_size = micro_batch_size, .replica = replica};
     enum tri_status st = TRI_OK;
     loader->batches = calloc((size_t)gradient_accumulation_steps, sizeof *loader->batches);
     if (!loader->batches)
@@ -70,16 +73,27 @@ void tri_loader_close(struct tri_loader *loader)
     free(loader);
 }
 
-/* Append the sequence at `position` and move it on, across the end of an epoch. */
-static enum tri_status read_sequence(struct tri_dataset *dataset,
-                                     struct tri_data_position *position, struct tri_batch *into)
+/* Move on, across the end of an epoch. */
+static void advance(const struct tri_dataset *dataset, struct tri_data_position *position)
 {
-    TRI_TRY(tri_dataset_read(dataset, position->epoch, position->sequence, into));
     position->sequence++;
     if (position->sequence == tri_dataset_sequences(dataset, position->epoch)) {
         position->sequence = 0;
         position->epoch++;
     }
+}
+
+/* Append this replica's rows of a micro-batch and pass those of the others. */
+static enum tri_status read_rows(const struct tri_loader *loader,
+                                 struct tri_data_position *position, struct tri_batch *into)
+{
+    for (int64_t r = 0; r < loader->replica.count; r++)
+        for (int64_t row = 0; row < loader->micro_batch_size; row++) {
+            if (r == loader->replica.index)
+                TRI_TRY(
+                    tri_dataset_read(loader->dataset, position->epoch, position->sequence, into));
+            advance(loader->dataset, position);
+        }
     return TRI_OK;
 }
 
@@ -94,8 +108,7 @@ enum tri_status tri_loader_next(struct tri_loader *loader, struct tri_step_data 
     for (int64_t i = 0; i < loader->num_batches; i++) {
         struct tri_batch *batch = &loader->batches[i];
         tri_batch_clear(batch);
-        for (int64_t row = 0; row < loader->micro_batch_size; row++)
-            TRI_TRY(read_sequence(loader->dataset, &position, batch));
+        TRI_TRY(read_rows(loader, &position, batch));
         step.num_tokens += batch->num_tokens;
         step.num_trained += batch->num_trained;
         step.num_docs += batch->num_docs;
@@ -132,7 +145,8 @@ double tri_loader_epochs(struct tri_loader *loader)
 
 enum tri_status tri_loader_steps(struct tri_loader *loader, double epochs, int64_t *out)
 {
-    const double per_step = (double)loader->micro_batch_size * (double)loader->num_batches;
+    const double per_step = (double)loader->micro_batch_size * (double)loader->num_batches *
+                            (double)loader->replica.count;
     const double most = 0x1p53; /* whole numbers are exact in a double up to here */
     if (!(epochs >= 0 && epochs * (double)tri_dataset_stats(loader->dataset)->pieces < most))
         return tri_fail(TRI_INVALID, "epochs is %g: too many passes over %" PRId64 " samples",

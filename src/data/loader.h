@@ -1,6 +1,8 @@
 /* From a dataset to optimizer steps.
  *
- * A step takes the next micro_batch_size * gradient_accumulation_steps sequences. It goes on across
+ * A step takes the next micro_batch_size * gradient_accumulation_steps sequences for each replica
+ * of the model: the first micro-batch of every replica, then the second of every replica, and so
+ * on, so that the data of a step does not depend on how many replicas share it. It goes on across
  * the end of an epoch into the next one, so every step is whole and no sequence is ever left out.
  * The position {epoch, sequence} is all the state there is: saved and set again, the loader gives
  * the same batches as if it had never stopped. */
@@ -31,10 +33,17 @@ struct tri_step_data {
 
 struct tri_loader;
 
+/* Which replica of how many reads here. */
+struct tri_replica {
+    int64_t index;
+    int64_t count;
+};
+
 /* Reserve room for the largest step there can be; nothing is allocated later but what parsing a
  * line takes. The dataset must outlive the loader. */
 enum tri_status tri_loader_open(struct tri_dataset *dataset, int64_t micro_batch_size,
-                                int64_t gradient_accumulation_steps, struct tri_loader **out);
+                                int64_t gradient_accumulation_steps, struct tri_replica replica,
+                                struct tri_loader **out);
 void tri_loader_close(struct tri_loader *loader); /* NULL is allowed */
 
 /* Read the next step and move on. After a failure the position is unchanged. */

@@ -150,6 +150,15 @@ enum tri_status tri_checkpoint_export(struct tri_run *run)
     return TRI_OK;
 }
 
+enum tri_status tri_checkpoint_clean(struct tri_run *run)
+{
+    int64_t *steps = NULL;
+    int64_t count = 0;
+    TRI_TRY(list_checkpoints(run->recipe->checkpoint.output_dir, true, &steps, &count));
+    free(steps);
+    return TRI_OK;
+}
+
 enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed)
 {
     const char *folder = run->recipe->checkpoint.output_dir;
@@ -157,7 +166,7 @@ enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed)
     int64_t count = 0;
     char path[PATH_BYTES];
     *resumed = false;
-    TRI_TRY(list_checkpoints(folder, true, &steps, &count));
+    TRI_TRY(list_checkpoints(folder, false, &steps, &count));
     int64_t newest = count > 0 ? steps[count - 1] : -1;
     free(steps);
     if (newest < 0)

@@ -22,9 +22,11 @@ enum tri_status tri_checkpoint_save(struct tri_run *run);
 /* Export the weights into OUTPUT itself: what `from_pretrained(OUTPUT)` loads. */
 enum tri_status tri_checkpoint_export(struct tri_run *run);
 
+/* Remove what an interrupted save left behind. */
+enum tri_status tri_checkpoint_clean(struct tri_run *run);
+
 /* Go on from the newest complete checkpoint of OUTPUT, if there is one: tensors, state, data
- * position. A checkpoint of another recipe or other data is TRI_INVALID. Left-overs of an
- * interrupted save are removed. */
+ * position. A checkpoint of another recipe or other data is TRI_INVALID. */
 enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed);
 
 #endif

@@ -1,4 +1,7 @@
-/* The loop around the step: data, log, evaluation, checkpoints, stopping. */
+/* The loop around the step: data, log, evaluation, checkpoints, stopping.
+ *
+ * Every rank runs it. The first one alone touches the output folder and speaks; what depends on a
+ * clock or a signal is agreed at each step boundary, so that all ranks do the same. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -14,10 +17,12 @@
 /* What only lives while the loop runs. */
 struct loop {
     struct tri_run *run;
-    struct tri_metrics *metrics;
+    bool first;                  /* this rank speaks and saves */
+    struct tri_metrics *metrics; /* of the first rank; NULL on the others */
     int lock;
     double last_save; /* clock */
     bool saved;       /* the current step is on disk */
+    int64_t stop;     /* the signal that all ranks agreed to obey, or 0 */
 };
 
 void tri_run_report(void *ctx, const char *phase, int64_t layer, int64_t chunk, double part_done)
@@ -31,12 +36,22 @@ void tri_run_report(void *ctx, const char *phase, int64_t layer, int64_t chunk, 
                  100.0 * part_done);
 }
 
+/* Wait until all ranks are here, at the same step. */
+static enum tri_status meet(const struct loop *l, const char *what)
+{
+    struct tri_comm *world = l->run->mesh.world;
+    return world == NULL ? TRI_OK : tri_comm_agree(world, what, l->run->state.step);
+}
+
 static enum tri_status save(struct loop *l)
 {
     if (l->saved)
         return TRI_OK;
-    TRI_TRY(tri_metrics_sync(l->metrics));
-    TRI_TRY(tri_checkpoint_save(l->run));
+    if (l->first) {
+        TRI_TRY(tri_metrics_sync(l->metrics));
+        TRI_TRY(tri_checkpoint_save(l->run));
+    }
+    TRI_TRY(meet(l, "the saved step"));
     l->saved = true;
     l->last_save = tri_clock();
     return TRI_OK;
@@ -68,7 +83,7 @@ static enum tri_status evaluate(struct loop *l)
         return TRI_OK;
     TRI_TRY(tri_run_eval(l->run, &result));
     print_eval(l->run, &result);
-    return tri_metrics_eval(l->metrics, l->run, &result);
+    return l->metrics == NULL ? TRI_OK : tri_metrics_eval(l->metrics, l->run, &result);
 }
 
 /* One step from data to metrics. */
@@ -94,6 +109,8 @@ static enum tri_status step(struct loop *l)
     s->position = tri_loader_position(run->loader);
     l->saved = false;
     bool print = o->log_interval > 0 && (s->step % o->log_interval == 0 || s->step == 1);
+    if (l->metrics == NULL)
+        return TRI_OK;
     return tri_metrics_step(l->metrics, run, &stats, tri_clock() - start, print);
 }
 
@@ -104,12 +121,26 @@ static bool is_done(const struct tri_run *run)
            (exit_at > 0 && run->state.step >= exit_at);
 }
 
+/* A signal or a clock of one rank is everybody's: look at both, and agree. */
+static enum tri_status look_around(struct loop *l, bool *save_now)
+{
+    int64_t wishes[2] = {tri_stop_requested(), l->first && is_time_to_save(l)};
+    if (l->run->mesh.world != NULL)
+        TRI_TRY(tri_comm_max_int(l->run->mesh.world, wishes, 2));
+    l->stop = wishes[0];
+    *save_now = wishes[1] != 0;
+    return TRI_OK;
+}
+
 static enum tri_status steps(struct loop *l)
 {
-    while (!is_done(l->run) && tri_stop_requested() == 0) {
+    bool save_now;
+    TRI_TRY(look_around(l, &save_now));
+    while (!is_done(l->run) && l->stop == 0) {
         TRI_TRY(step(l));
         TRI_TRY(evaluate(l));
-        if (is_time_to_save(l))
+        TRI_TRY(look_around(l, &save_now));
+        if (save_now)
             TRI_TRY(save(l));
     }
     return TRI_OK;
@@ -118,37 +149,54 @@ static enum tri_status steps(struct loop *l)
 static enum tri_status finish(struct loop *l)
 {
     struct tri_run *run = l->run;
-    if (tri_stop_requested() != 0) {
+    if (l->stop != 0) {
         TRI_TRY(save(l));
         tri_info("stopped by %s after step %" PRId64 "; the same command goes on from here",
-                 strsignal(tri_stop_requested()), run->state.step);
+                 strsignal((int)l->stop), run->state.step);
         return TRI_OK;
     }
     if (!run->recipe->checkpoint.save_end_of_training)
         return TRI_OK;
     TRI_TRY(save(l));
-    return run->state.step >= run->schedule.total_steps ? tri_checkpoint_export(run) : TRI_OK;
+    if (run->state.step < run->schedule.total_steps)
+        return TRI_OK;
+    if (l->first)
+        TRI_TRY(tri_checkpoint_export(run));
+    return meet(l, "the exported step");
+}
+
+/* The first rank takes the folder, then all go on from what is in it. */
+static enum tri_status open_folder(struct loop *l)
+{
+    struct tri_run *run = l->run;
+    const char *folder = run->recipe->checkpoint.output_dir;
+    bool resumed;
+    if (l->first) {
+        TRI_TRY(tri_make_folder(folder));
+        TRI_TRY(tri_lock_take(folder, &l->lock));
+        TRI_TRY(tri_checkpoint_clean(run));
+    }
+    TRI_TRY(meet(l, "the first step"));
+    TRI_TRY(tri_checkpoint_resume(run, &resumed));
+    TRI_TRY(meet(l, "the step to resume"));
+    l->saved = resumed;
+    l->last_save = tri_clock();
+    if (!l->first)
+        return TRI_OK;
+    TRI_TRY(tri_metrics_open(folder, run->state.step, &l->metrics));
+    return tri_stop_watch();
 }
 
 enum tri_status tri_run_train(struct tri_run *run)
 {
-    enum tri_status st;
-    bool resumed;
-    struct loop l = {.run = run, .lock = -1};
-    const char *folder = run->recipe->checkpoint.output_dir;
-    TRI_TRY(tri_make_folder(folder));
-    TRI_TRY_GOTO(st, tri_lock_take(folder, &l.lock), drop_lock);
-    TRI_TRY_GOTO(st, tri_checkpoint_resume(run, &resumed), drop_lock);
-    TRI_TRY_GOTO(st, tri_metrics_open(folder, run->state.step, &l.metrics), drop_lock);
-    TRI_TRY_GOTO(st, tri_stop_watch(), close_metrics);
-    l.saved = resumed;
-    l.last_save = tri_clock();
-    TRI_TRY_GOTO(st, steps(&l), close_metrics);
-    st = finish(&l);
-close_metrics:
+    struct loop l = {.run = run, .first = tri_mesh_is_first(&run->mesh), .lock = -1};
+    enum tri_status st = open_folder(&l);
+    if (st == TRI_OK)
+        st = steps(&l);
+    if (st == TRI_OK)
+        st = finish(&l);
     tri_progress_end();
     tri_metrics_close(l.metrics);
-drop_lock:
     tri_lock_drop(l.lock);
     return st;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/dry/dry.h"
+#include "comm/self/self.h"
 
 static enum tri_status make_document(int64_t tokens, struct tri_batch *out)
 {
@@ -57,6 +58,14 @@ static void sort(void *ctx, const char *name, size_t bytes)
         plan->optimizer += bytes;
 }
 
+/* Put a communicator that talks to nobody in the place of a real one. */
+static enum tri_status silence(struct tri_comm **comm)
+{
+    if (*comm == NULL)
+        return TRI_OK;
+    return tri_comm_dry((*comm)->rank, (*comm)->size, comm);
+}
+
 enum tri_status tri_memory_count(const struct tri_trainer_config *config, int64_t tokens,
                                  int64_t micro_batches, struct tri_memory_plan *out)
 {
@@ -65,7 +74,9 @@ enum tri_status tri_memory_count(const struct tri_trainer_config *config, int64_
     struct tri_trainer *trainer = NULL;
     struct tri_memory_plan plan = {0};
     struct tri_trainer_config counting = *config;
-    TRI_TRY(tri_dry_open(config->backend, TRI_DRY_COUNT, &dry));
+    TRI_TRY(silence(&counting.world));
+    TRI_TRY_GOTO(st, silence(&counting.sequence), close_world);
+    TRI_TRY_GOTO(st, tri_dry_open(config->backend, TRI_DRY_COUNT, &dry), close_sequence);
     counting.backend = dry;
     counting.memory = NULL;
     counting.capacity = (size_t)1 << 46; /* addresses only */
@@ -80,5 +91,9 @@ close_trainer:
     tri_trainer_close(trainer);
 close_dry:
     tri_dry_close(dry);
+close_sequence:
+    tri_comm_close(counting.sequence);
+close_world:
+    tri_comm_close(counting.world);
     return st;
 }

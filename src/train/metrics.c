@@ -128,6 +128,13 @@ static char *count_text(double n, char *text)
     return text;
 }
 
+/* Rate of a product on all ranks together. */
+static double job_roof(const struct tri_run *run)
+{
+    int ranks = run->mesh.world != NULL ? run->mesh.world->size : 1;
+    return run->roof_flops * (double)ranks;
+}
+
 static void print_step(const struct tri_run *run, const struct tri_step_stats *s, double seconds,
                        double step_seconds)
 {
@@ -142,8 +149,8 @@ static void print_step(const struct tri_run *run, const struct tri_step_stats *s
              run->state.loss_average, s->grad_norm, s->lr, count_text((double)s->tokens, tokens),
              count_text((double)s->trained, trained), seconds, s->forward_s, s->backward_s,
              s->update_s, (double)s->tokens / seconds,
-             100.0 * s->model_flops / seconds / run->roof_flops,
-             100.0 * s->ran_flops / seconds / run->roof_flops, used, eta);
+             100.0 * s->model_flops / seconds / job_roof(run),
+             100.0 * s->ran_flops / seconds / job_roof(run), used, eta);
 }
 
 enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *run,
@@ -167,8 +174,8 @@ enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *ru
             "trained_tokens", (json_int_t)s->trained, "total_tokens", (json_int_t)run->state.tokens,
             "total_trained_tokens", (json_int_t)run->state.trained, "seconds", seconds,
             "forward_seconds", s->forward_s, "backward_seconds", s->backward_s, "update_seconds",
-            s->update_s, "mfu", s->model_flops / seconds / run->roof_flops, "hfu",
-            s->ran_flops / seconds / run->roof_flops, "peak_bytes",
+            s->update_s, "mfu", s->model_flops / seconds / job_roof(run), "hfu",
+            s->ran_flops / seconds / job_roof(run), "peak_bytes",
             (json_int_t)tri_machine_peak_rss(), "allocation_trace", trace));
 }
 

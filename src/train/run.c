@@ -1,8 +1,10 @@
 #include "train/run.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -50,9 +52,23 @@ static enum tri_status check_output(const struct tri_run *run)
     return TRI_OK;
 }
 
+/* Ranks that are threads share the cores. */
+static enum tri_status share_cores(struct tri_run *run)
+{
+    char text[32];
+    struct tri_pass_options *pass = &run->recipe->pass;
+    if (run->mesh.world == NULL || pass->threads > 0)
+        return TRI_OK;
+    int64_t cores = sysconf(_SC_NPROCESSORS_ONLN) / run->mesh.world->size;
+    pass->threads = cores > 0 ? cores : 1;
+    snprintf(text, sizeof text, "%" PRId64, pass->threads);
+    return tri_recipe_note(run->recipe, "threads", text, "cores over ranks");
+}
+
 static enum tri_status open_machine(struct tri_run *run)
 {
     const struct tri_recipe *r = run->recipe;
+    TRI_TRY(share_cores(run));
     TRI_TRY(tri_machine_open(&r->pass, &run->backend));
     TRI_TRY(tri_machine_dtype(run->backend, r->model.dtype, &run->act));
     TRI_TRY(tri_recipe_note(run->recipe, "backend", run->backend->name, "this machine"));
@@ -88,8 +104,21 @@ static enum tri_status open_data(struct tri_run *run, enum tri_run_purpose purpo
         return TRI_OK;
     }
     TRI_TRY(open_sources(run, false, &run->data));
-    return tri_loader_open(run->data, r->train.micro_batch_size,
-                           r->train.gradient_accumulation_steps, &run->loader);
+    return tri_loader_open(
+        run->data, r->train.micro_batch_size, r->train.gradient_accumulation_steps,
+        (struct tri_replica){run->mesh.replica, run->mesh.num_replicas}, &run->loader);
+}
+
+/* Different recipes or data on the ranks are found before anything is computed. */
+static enum tri_status agree(struct tri_run *run)
+{
+    struct tri_comm *world = run->mesh.world;
+    if (world == NULL)
+        return TRI_OK;
+    TRI_TRY(tri_comm_agree(world, "the recipe", (int64_t)tri_recipe_hash(run->recipe)));
+    TRI_TRY(tri_comm_agree(world, "the model", run->model->num_elements));
+    const struct tri_dataset *data = run->data != NULL ? run->data : run->eval;
+    return tri_comm_agree(world, "the data", (int64_t)tri_dataset_identity(data));
 }
 
 static enum tri_status plan_steps(struct tri_run *run)
@@ -100,9 +129,11 @@ static enum tri_status plan_steps(struct tri_run *run)
         TRI_TRY(tri_loader_steps(run->loader, r->train.epochs, &total));
     TRI_TRY(tri_schedule_resolve(&r->scheduler, r->optimizer.learning_rate, total, &run->schedule));
     tri_info("%" PRId64 " steps: %" PRId64 " sequences an epoch, %" PRId64 " x %" PRId64
-             " sequences a step; %" PRId64 " steps of warm-up",
+             " x %d sequences a step (micro-batch, accumulation, replicas); %" PRId64
+             " steps of warm-up",
              total, tri_dataset_sequences(run->data, 0), r->train.micro_batch_size,
-             r->train.gradient_accumulation_steps, run->schedule.warmup_steps);
+             r->train.gradient_accumulation_steps, run->mesh.num_replicas,
+             run->schedule.warmup_steps);
     return TRI_OK;
 }
 
@@ -113,11 +144,14 @@ static struct tri_trainer_config trainer_config(struct tri_run *run, enum tri_ru
         .model = run->model,
         .backend = run->backend,
         .act = run->act,
-        .capacity = tri_machine_capacity(run->backend, &r->pass),
+        .capacity = tri_machine_capacity(run->backend, &r->pass) /
+                    (size_t)(run->mesh.world != NULL ? run->mesh.world->size : 1),
         .pass = &r->pass,
         .optimizer = purpose == TRI_RUN_TRAIN ? &r->optimizer : NULL,
         .clip = r->train.gradient_clipping,
         .progress = {.ctx = run, .report = tri_run_report},
+        .world = run->mesh.world,
+        .sequence = run->mesh.sequence,
     };
 }
 
@@ -138,10 +172,11 @@ static enum tri_status plan_memory(struct tri_run *run, enum tri_run_purpose pur
     size_t step = train.step > eval.step ? train.step : eval.step;
     run->planned_bytes =
         (purpose == TRI_RUN_TRAIN ? train.total - train.step : eval.weights) + step;
-    tri_info("memory: %.2f GiB = weights %.2f + gradients %.2f + optimizer %.2f + step %.2f; "
-             "%.1f GiB available",
-             gib(run->planned_bytes), gib(purpose == TRI_RUN_TRAIN ? train.weights : eval.weights),
-             gib(train.gradients), gib(train.optimizer), gib(step), gib(config.capacity));
+    tri_info(
+        "memory of a rank: %.2f GiB = weights %.2f + gradients %.2f + optimizer %.2f + step %.2f; "
+        "%.1f GiB available",
+        gib(run->planned_bytes), gib(purpose == TRI_RUN_TRAIN ? train.weights : eval.weights),
+        gib(train.gradients), gib(train.optimizer), gib(step), gib(config.capacity));
     if (run->planned_bytes > config.capacity)
         return tri_fail(TRI_NOMEM, "this run needs %.2f GiB and %.2f GiB are available: %s",
                         gib(run->planned_bytes), gib(config.capacity),
@@ -178,6 +213,7 @@ static enum tri_status open_all(struct tri_run *run, enum tri_run_purpose purpos
                                          "float32 or bfloat16");
     tri_warn_model(run->model, run->overrides);
     TRI_TRY(open_data(run, purpose));
+    TRI_TRY(agree(run));
     tri_warn_length(run->model, run->data, run->eval);
     if (purpose == TRI_RUN_TRAIN)
         TRI_TRY(plan_steps(run));
@@ -197,11 +233,13 @@ static enum tri_status new_run(struct tri_recipe *recipe, struct tri_run **out)
 }
 
 enum tri_status tri_run_open(struct tri_recipe *recipe, enum tri_run_purpose purpose,
-                             struct tri_run **out)
+                             struct tri_comm *world, struct tri_run **out)
 {
     struct tri_run *run = NULL;
     TRI_TRY(new_run(recipe, &run));
-    enum tri_status st = open_all(run, purpose);
+    enum tri_status st = tri_mesh_open(world, recipe->train.sequence_parallel_size, &run->mesh);
+    if (st == TRI_OK)
+        st = open_all(run, purpose);
     if (st != TRI_OK) {
         tri_run_close(run);
         return st;
@@ -238,5 +276,6 @@ void tri_run_close(struct tri_run *run)
     tri_model_close(run->model);
     json_decref(run->overrides);
     free(run->model_folder);
+    tri_mesh_close(&run->mesh);
     free(run);
 }

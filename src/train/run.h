@@ -6,6 +6,7 @@
 #include "data/loader.h"
 #include "optim/schedule.h"
 #include "recipe/recipe.h"
+#include "shard/mesh.h"
 #include "train/trainer.h"
 
 enum tri_run_purpose { TRI_RUN_TRAIN, TRI_RUN_EVAL };
@@ -21,6 +22,7 @@ struct tri_run_state {
 
 struct tri_run {
     struct tri_recipe *recipe; /* not owned */
+    struct tri_mesh mesh;      /* which ranks share the work, and which of them this is */
     char *model_folder;        /* where config.json and weights are */
     json_t *overrides;         /* what the recipe lays over config.json; or NULL */
     struct tri_model *model;
@@ -41,7 +43,7 @@ struct tri_run {
 /* Open everything in the order in which a mistake is cheapest to find: model, machine, data,
  * memory, weights. Nothing is written. */
 enum tri_status tri_run_open(struct tri_recipe *recipe, enum tri_run_purpose purpose,
-                             struct tri_run **out);
+                             struct tri_comm *world, struct tri_run **out);
 void tri_run_close(struct tri_run *run);
 
 /* Only the model and the machine (for `rehearse`, which needs no data or weights). */

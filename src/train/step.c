@@ -9,21 +9,40 @@
 #include "train/flops.h"
 #include "train/trainer.h"
 
-/* Tokens and trained tokens of the step over all ranks. The ranks of a sequence group hold the same
- * batches, so one of them speaks for all. */
+/* How many ranks hold the same batches as this one. */
+static int copies(const struct tri_trainer *t)
+{
+    return t->sequence != NULL ? t->sequence->size : 1;
+}
+
+/* Tokens and trained tokens of the step over all ranks. Every rank of a sequence group counts the
+ * same batches. */
 static enum tri_status count_tokens(const struct tri_trainer *t, const struct tri_batch *batches,
                                     int64_t count, int64_t *tokens, int64_t *trained)
 {
     int64_t sums[2] = {0, 0};
-    if (t->sequence == NULL || t->sequence->rank == 0)
-        for (int64_t i = 0; i < count; i++) {
-            sums[0] += batches[i].num_tokens;
-            sums[1] += batches[i].num_trained;
-        }
+    for (int64_t i = 0; i < count; i++) {
+        sums[0] += batches[i].num_tokens;
+        sums[1] += batches[i].num_trained;
+    }
     if (t->world != NULL)
         TRI_TRY(tri_comm_sum_int(t->world, sums, 2));
-    *tokens = sums[0];
-    *trained = sums[1];
+    *tokens = sums[0] / copies(t);
+    *trained = sums[1] / copies(t);
+    return TRI_OK;
+}
+
+/* Of the whole job, like the tokens. */
+static enum tri_status count_flops(const struct tri_trainer *t, const struct tri_batch *batches,
+                                   int64_t count, struct tri_step_stats *stats)
+{
+    tri_step_flops(t->pass, batches, count, stats);
+    if (t->world == NULL)
+        return TRI_OK;
+    double sums[2] = {stats->model_flops, stats->ran_flops};
+    TRI_TRY(tri_comm_sum_double(t->world, sums, 2));
+    stats->model_flops = sums[0] / copies(t);
+    stats->ran_flops = sums[1] / copies(t);
     return TRI_OK;
 }
 
@@ -73,7 +92,7 @@ enum tri_status tri_train_gradients(struct tri_trainer *t, const struct tri_batc
         TRI_TRY(tri_comm_sum_double(t->world, &loss_sum, 1));
     stats.loss = loss_sum / (double)stats.trained;
     TRI_TRY(tri_optimizer_grad_norm(&t->optimizer, &stats.grad_norm));
-    tri_step_flops(t->pass, batches, count, &stats);
+    TRI_TRY(count_flops(t, batches, count, &stats));
     *out = stats;
     return TRI_OK;
 }

@@ -4,6 +4,8 @@
 enum { NUM_SAMPLES = 17, LONGEST = 12, NUM_STEPS = 24 };
 
 /* What a step consists of, in one number. */
+static const struct tri_replica one_replica = {0, 1};
+
 static uint64_t digest(const struct tri_step_data *step)
 {
     uint64_t hash = step->identity;
@@ -19,7 +21,7 @@ static void test_no_sequence_is_lost_or_read_twice(void **state)
     struct tri_loader *loader;
     put_samples("a.jsonl", NUM_SAMPLES, LONGEST);
     struct tri_dataset *dataset = must_open_data("a.jsonl");
-    assert_int_equal(tri_loader_open(dataset, 2, 3, &loader), TRI_OK);
+    assert_int_equal(tri_loader_open(dataset, 2, 3, one_replica, &loader), TRI_OK);
     int times[NUM_SAMPLES] = {0};
     for (int n = 0; n < NUM_SAMPLES; n++) { /* 17 steps of 6 sequences: exactly 6 epochs */
         struct tri_step_data step;
@@ -65,7 +67,7 @@ static void test_resuming_equals_going_on(void **state)
         options.pack_samples = pack;
         options.max_length = 30;
         struct tri_dataset *dataset = must_open_data("a.jsonl");
-        assert_int_equal(tri_loader_open(dataset, 1, 3, &loader), TRI_OK);
+        assert_int_equal(tri_loader_open(dataset, 1, 3, one_replica, &loader), TRI_OK);
         for (int n = 0; n < NUM_STEPS; n++) {
             position[n] = tri_loader_position(loader);
             assert_int_equal(tri_loader_next(loader, &step), TRI_OK);
@@ -77,7 +79,7 @@ static void test_resuming_equals_going_on(void **state)
 
         for (int stop = 0; stop < NUM_STEPS; stop += 5) { /* another process, some steps in */
             dataset = must_open_data("a.jsonl");
-            assert_int_equal(tri_loader_open(dataset, 1, 3, &loader), TRI_OK);
+            assert_int_equal(tri_loader_open(dataset, 1, 3, one_replica, &loader), TRI_OK);
             assert_int_equal(tri_loader_seek(loader, position[stop]), TRI_OK);
             for (int n = stop; n < NUM_STEPS; n++) {
                 assert_int_equal(tri_loader_next(loader, &step), TRI_OK);
@@ -96,7 +98,7 @@ static void test_steps_of_a_run(void **state)
     int64_t steps;
     put_samples("a.jsonl", NUM_SAMPLES, LONGEST);
     struct tri_dataset *dataset = must_open_data("a.jsonl");
-    assert_int_equal(tri_loader_open(dataset, 2, 3, &loader), TRI_OK);
+    assert_int_equal(tri_loader_open(dataset, 2, 3, one_replica, &loader), TRI_OK);
     const struct {
         double epochs;
         int64_t steps;
@@ -115,7 +117,7 @@ static void test_steps_of_a_run(void **state)
     options.pack_samples = true;
     options.max_length = 30;
     dataset = must_open_data("a.jsonl");
-    assert_int_equal(tri_loader_open(dataset, 1, 1, &loader), TRI_OK);
+    assert_int_equal(tri_loader_open(dataset, 1, 1, one_replica, &loader), TRI_OK);
     int64_t sequences = 0;
     for (int64_t epoch = 0; epoch < 20; epoch++)
         sequences += tri_dataset_sequences(dataset, epoch);
@@ -131,11 +133,11 @@ static void test_bad_positions_and_sizes(void **state)
     struct tri_loader *loader;
     put_samples("a.jsonl", NUM_SAMPLES, LONGEST);
     struct tri_dataset *dataset = must_open_data("a.jsonl");
-    assert_int_equal(tri_loader_open(dataset, 0, 1, &loader), TRI_INVALID);
-    assert_int_equal(tri_loader_open(dataset, 1, 0, &loader), TRI_INVALID);
-    assert_int_equal(tri_loader_open(dataset, INT64_MAX / 2, 1, &loader), TRI_INVALID);
+    assert_int_equal(tri_loader_open(dataset, 0, 1, one_replica, &loader), TRI_INVALID);
+    assert_int_equal(tri_loader_open(dataset, 1, 0, one_replica, &loader), TRI_INVALID);
+    assert_int_equal(tri_loader_open(dataset, INT64_MAX / 2, 1, one_replica, &loader), TRI_INVALID);
     assert_error_has("too large");
-    assert_int_equal(tri_loader_open(dataset, 1, 1, &loader), TRI_OK);
+    assert_int_equal(tri_loader_open(dataset, 1, 1, one_replica, &loader), TRI_OK);
     const struct tri_data_position bad[] = {{-1, 0}, {0, -1}, {0, NUM_SAMPLES}, {5, INT64_MAX}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(tri_loader_seek(loader, bad[i]), TRI_INVALID);
@@ -158,7 +160,7 @@ static void test_a_failed_step_can_be_tried_again(void **state)
     put_text(in_scratch("d/a.txt"), "aaa");
     put_text(in_scratch("d/b.txt"), "bbb");
     struct tri_dataset *dataset = must_open_data("d");
-    assert_int_equal(tri_loader_open(dataset, 1, 2, &loader), TRI_OK);
+    assert_int_equal(tri_loader_open(dataset, 1, 2, one_replica, &loader), TRI_OK);
     assert_int_equal(rename(in_scratch("d/b.txt"), in_scratch("d/c.txt")), 0);
     assert_int_equal(tri_loader_next(loader, &step), TRI_IO);
     assert_int_equal(tri_loader_position(loader).sequence, 0);

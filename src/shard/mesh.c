@@ -1,0 +1,25 @@
+#include "shard/mesh.h"
+
+enum tri_status tri_mesh_open(struct tri_comm *world, int64_t size, struct tri_mesh *out)
+{
+    int64_t ranks = world != NULL ? world->size : 1;
+    int64_t p = size > 0 ? size : ranks;
+    struct tri_mesh mesh = {.world = world, .num_replicas = (int)(ranks / p)};
+    if (p > ranks || ranks % p != 0)
+        return tri_fail(TRI_INVALID,
+                        "sequence_parallel_size %lld does not divide the %lld ranks of this job: "
+                        "start a multiple of it (--ranks), or leave it out to use all",
+                        (long long)p, (long long)ranks);
+    if (world != NULL) {
+        mesh.replica = world->rank / (int)p;
+        TRI_TRY(world->ops->split(world, mesh.replica, world->rank, &mesh.sequence));
+    }
+    *out = mesh;
+    return TRI_OK;
+}
+
+void tri_mesh_close(struct tri_mesh *mesh)
+{
+    tri_comm_close(mesh->sequence);
+    mesh->sequence = NULL;
+}
