@@ -177,33 +177,45 @@ static enum tri_status spell(const struct tri_bpe *bpe, const char *word, size_t
     return TRI_OK;
 }
 
+/* The rank of a pair and what it becomes; a rank above all others if it is not merged. */
+static int32_t look_up(const struct tri_bpe *bpe, int32_t left, int32_t right, int32_t *id)
+{
+    const struct tri_merge *merge = tri_bpe_find(bpe, left, right);
+    *id = merge ? merge->id : -1;
+    return merge ? merge->rank : INT32_MAX;
+}
+
 /* Merge in place, looking over all pairs each time: fastest for a few. */
 static void merge_few(const struct tri_bpe *bpe, struct tri_ids *symbols)
 {
-    const struct tri_merge *merge[FEW_SYMBOLS]; /* of each symbol with the next */
+    int32_t rank[FEW_SYMBOLS], joint[FEW_SYMBOLS]; /* of each symbol with the next */
     int32_t *id = symbols->data;
-    int64_t count = symbols->count;
-    for (int64_t i = 0; i + 1 < count; i++)
-        merge[i] = tri_bpe_find(bpe, id[i], id[i + 1]);
-    for (;;) {
-        int64_t best = -1;
-        for (int64_t i = 0; i + 1 < count; i++)
-            if (merge[i] && (best < 0 || merge[i]->rank < merge[best]->rank))
-                best = i;
-        if (best < 0)
+    int64_t pairs = symbols->count - 1;
+    for (int64_t i = 0; i < pairs; i++)
+        rank[i] = look_up(bpe, id[i], id[i + 1], &joint[i]);
+    while (pairs > 0) {
+        int32_t lowest = INT32_MAX;
+        for (int64_t i = 0; i < pairs; i++)
+            lowest = rank[i] < lowest ? rank[i] : lowest;
+        if (lowest == INT32_MAX)
             break;
-        id[best] = merge[best]->id;
-        count--;
-        const size_t behind = (size_t)(count - best - 1);
-        memmove(id + best + 1, id + best + 2, behind * sizeof *id);
-        if (behind > 0) {
-            memmove(merge + best + 1, merge + best + 2, (behind - 1) * sizeof(*merge));
-            merge[best] = tri_bpe_find(bpe, id[best], id[best + 1]);
+        int64_t best = 0;
+        while (rank[best] != lowest)
+            best++;
+        id[best] = joint[best];
+        pairs--;
+        for (int64_t i = best + 1; i <= pairs; i++)
+            id[i] = id[i + 1];
+        for (int64_t i = best; i < pairs; i++) {
+            rank[i] = rank[i + 1];
+            joint[i] = joint[i + 1];
         }
+        if (best < pairs)
+            rank[best] = look_up(bpe, id[best], id[best + 1], &joint[best]);
         if (best > 0)
-            merge[best - 1] = tri_bpe_find(bpe, id[best - 1], id[best]);
+            rank[best - 1] = look_up(bpe, id[best - 1], id[best], &joint[best - 1]);
     }
-    symbols->count = count;
+    symbols->count = pairs + 1;
 }
 
 static enum tri_status make_room(struct tri_bpe_work *work, int64_t symbols)
@@ -342,10 +354,10 @@ static enum tri_status encode_word(const struct tri_bpe *bpe, struct tri_bpe_wor
         TRI_TRY(tri_ids_push(&work->symbols, whole));
     } else {
         TRI_TRY(spell(bpe, word, bytes, as_bytes, &work->symbols));
-        if (work->symbols.count <= FEW_SYMBOLS)
-            merge_few(bpe, &work->symbols);
-        else
+        if (work->symbols.count > FEW_SYMBOLS)
             TRI_TRY(merge_many(bpe, work));
+        else if (work->symbols.count > 1)
+            merge_few(bpe, &work->symbols);
     }
     if (cached && work->symbols.count <= WORD_IDS) {
         cached->kind = kind;

@@ -34,6 +34,15 @@ static void test_bytes(void **state)
     assert_int_equal(tokenizer->encode(tokenizer, text, 5, 3, 3, ids), TRI_INTERNAL);
     assert_int_equal(tokenizer->encode(tokenizer, text, 5, -1, 1, ids), TRI_INTERNAL);
     assert_int_equal(tokenizer->encode(tokenizer, text, 5, 6, 0, ids), TRI_INTERNAL);
+
+    const int32_t broken[] = {'a', 256, 0xC3, 'b', 257};
+    struct tri_text out = {0};
+    assert_int_equal(tokenizer->decode(tokenizer, broken, 5, true, &out), TRI_OK);
+    assert_string_equal(tri_text_data(&out), "a\xEF\xBF\xBD"
+                                             "b");
+    const int32_t outside = 260;
+    assert_int_equal(tokenizer->decode(tokenizer, &outside, 1, true, &out), TRI_INVALID);
+    tri_text_free(&out);
     tri_tokenizer_close(tokenizer);
     tri_tokenizer_close(NULL);
 }
@@ -92,7 +101,7 @@ static void test_small_vocabulary_refuses_text(void **state)
     tri_tokenizer_close(tokenizer);
 }
 
-static void test_subword_tokenizers_are_refused_when_they_meet_text(void **state)
+static void test_unread_tokenizers_are_refused_when_they_meet_text(void **state)
 {
     (void)state;
     struct tri_tokenizer *tokenizer;
@@ -100,14 +109,23 @@ static void test_subword_tokenizers_are_refused_when_they_meet_text(void **state
     assert_string_equal(tokenizer->name, "bytes");
     tri_tokenizer_close(tokenizer);
 
-    put_text(in_scratch("tokenizer.json"), "{}");
+    put_text(in_scratch("tokenizer.json"), "{\"model\": {\"type\": \"Unigram\"}}");
     assert_int_equal(tri_tokenizer_open(NULL, scratch, &with_specials, &tokenizer), TRI_OK);
     int64_t tokens;
     assert_int_equal(tokenizer->count(tokenizer, "a", 1, &tokens), TRI_UNSUPPORTED);
-    assert_error_has(
-        "tokenizer.json is not read yet: use data.tokenizer: bytes or tokenized JSONL");
-    int32_t id;
+    assert_error_has("tokenizer.json: model: a model of type \"Unigram\": only BPE is read "
+                     "(data.tokenizer: bytes and tokenized JSONL with input_ids do without)");
+    int32_t id = 'a';
     assert_int_equal(tokenizer->encode(tokenizer, "a", 1, 0, 1, &id), TRI_UNSUPPORTED);
+    struct tri_text out = {0};
+    assert_int_equal(tokenizer->decode(tokenizer, &id, 1, true, &out), TRI_UNSUPPORTED);
+    tri_tokenizer_close(tokenizer);
+
+    assert_int_equal(unlink(in_scratch("tokenizer.json")), 0);
+    put_text(in_scratch("tokenizer.model"), "");
+    assert_int_equal(tri_tokenizer_open(NULL, scratch, &with_specials, &tokenizer), TRI_OK);
+    assert_int_equal(tokenizer->count(tokenizer, "a", 1, &tokens), TRI_UNSUPPORTED);
+    assert_error_has("there is only tokenizer.model");
     tri_tokenizer_close(tokenizer);
 
     assert_int_equal(tri_tokenizer_open("bytes", scratch, &with_specials, &tokenizer), TRI_OK);
@@ -125,7 +143,7 @@ int main(void)
         cmocka_unit_test(test_special_tokens_come_from_the_model),
         cmocka_unit_test(test_identity_follows_the_ids),
         cmocka_unit_test(test_small_vocabulary_refuses_text),
-        cmocka_unit_test_setup_teardown(test_subword_tokenizers_are_refused_when_they_meet_text,
+        cmocka_unit_test_setup_teardown(test_unread_tokenizers_are_refused_when_they_meet_text,
                                         scratch_open, scratch_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
