@@ -146,7 +146,7 @@ static double *plain_result(const struct tri_test_case *c, int index, double *co
     const struct tri_test_tensor *t = &c->tensor[index];
     bool narrows = c->op == TRI_TEST_ATTN_BACKWARD || index == 0;
     for (int64_t i = 0; i < tri_test_count(t) && narrows; i++) {
-        double before = t->role != TRI_TEST_INOUT    ? 0
+        double before = t->role != TRI_TEST_INOUT  ? 0
                         : t->kind == TRI_TEST_STAT ? (double)(float)t->value[i]
                                                    : narrow(t->value[i]);
         double result = before + narrow(sums[index][i]);
@@ -233,13 +233,13 @@ static const struct tri_case_attn masks[] = {
     {17, 17, 8, 2, 128, 0, 0, 0, one, 1, 1},
     {333, 333, 4, 4, 128, 0, 0, 0, one, 1, 1},
     {256, 256, 4, 1, 128, 0, 0, 0, one, 1, 20},
-    {128, 448, 4, 1, 128, 320, 0, 0, one, 1, 1},   /* a chunk against its prefix */
-    {128, 448, 4, 1, 128, 448, 0, 0, one, 1, 1},   /* all keys before the queries */
+    {128, 448, 4, 1, 128, 320, 0, 0, one, 1, 1}, /* a chunk against its prefix */
+    {128, 448, 4, 1, 128, 448, 0, 0, one, 1, 1}, /* all keys before the queries */
     {200, 205, 4, 1, 128, 205, 0, 0, one, 1, 1},
-    {128, 64, 2, 2, 64, 100, 64, 0, one, 1, 1},    /* keys end among the queries */
-    {200, 150, 2, 1, 64, 100, 150, 0, one, 1, 1},  /* early queries see nothing */
-    {200, 50, 2, 1, 64, 100, 150, 30, one, 1, 1},  /* and late ones */
-    {60, 20, 2, 2, 64, 100, 180, 0, one, 1, 1},    /* nobody sees anything */
+    {128, 64, 2, 2, 64, 100, 64, 0, one, 1, 1},   /* keys end among the queries */
+    {200, 150, 2, 1, 64, 100, 150, 0, one, 1, 1}, /* early queries see nothing */
+    {200, 50, 2, 1, 64, 100, 150, 30, one, 1, 1}, /* and late ones */
+    {60, 20, 2, 2, 64, 100, 180, 0, one, 1, 1},   /* nobody sees anything */
     {300, 300, 4, 2, 128, 0, 0, 100, one, 1, 1},
     {300, 300, 4, 2, 128, 0, 0, 1, one, 1, 1},
     {100, 333, 4, 2, 128, 233, 0, 64, one, 1, 1},
@@ -266,7 +266,8 @@ static void test_deterministic_masks(void **state)
         compare_shape(&masks[i], true);
 }
 
-/* ---- larger shapes, against our own kernel -------------------------------------------------------
+/* ---- larger shapes, against our own kernel
+ * -------------------------------------------------------
  */
 
 struct large {
@@ -357,10 +358,10 @@ static void run(struct tri_backend *backend, const struct large *s, bool determi
         void *workspace = get(bytes);
         assert_int_equal(cudaMemset(workspace, 0xFF, bytes), cudaSuccess);
         enum tri_status st =
-            backward == 1 ? ops->attn_backward(stream, &op, false, v[DQ], v[DK], v[DV], v[DOUT],
-                                               v[Q], v[K], v[V], v[O], v[LSE], workspace)
-                          : ops->attn_forward(stream, &op, v[O], v[LSE], v[Q], v[K], v[V],
-                                              workspace);
+            backward == 1
+                ? ops->attn_backward(stream, &op, false, v[DQ], v[DK], v[DV], v[DOUT], v[Q], v[K],
+                                     v[V], v[O], v[LSE], workspace)
+                : ops->attn_forward(stream, &op, v[O], v[LSE], v[Q], v[K], v[V], workspace);
         if (st != TRI_OK)
             fail_msg("%s", tri_error_text());
         assert_int_equal(ops->sync(stream), TRI_OK);
@@ -433,8 +434,7 @@ static void test_very_negative_scores(void **state)
     static const int64_t keys[] = {64, 192, 448, 320, 100};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         for (int64_t queries = 1; queries <= 256; queries = queries == 1 ? 128 : queries * 2) {
-            struct large s = {queries, keys[i], 8,    2,   128, keys[i], 0,
-                              0,       1,       one, true, 0};
+            struct large s = {queries, keys[i], 8, 2, 128, keys[i], 0, 0, 1, one, true, 0};
             compare_large("keys before queries", &s, false);
             s.q_begin = keys[i] - queries;
             if (s.q_begin >= 0)
@@ -550,8 +550,10 @@ static void test_refusals(void **state)
     tri_error_clear();
 }
 
-int main(void)
+/* test_attn_cudnn [PATTERN]: only the tests that match. */
+int main(int argc, char **argv)
 {
+    enum { SKIPPED = 77 };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_head_sizes),
         cmocka_unit_test(test_masks),
@@ -565,6 +567,14 @@ int main(void)
         cmocka_unit_test(test_refusals),
     };
     tri_test_need_card();
+    struct tri_cuda_info info;
+    tri_cuda_probe(0, &info);
+    if (!info.cudnn.found) {
+        printf("skipped: %s\n", info.cudnn.problem);
+        return SKIPPED;
+    }
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     struct tri_cuda_config config = {.attention = TRI_CUDA_ATTENTION_CUDNN};
     cudnn = tri_test_open_card(&config);
     config.attention = TRI_CUDA_ATTENTION_OWN;

@@ -25,7 +25,7 @@ struct tri_attn_engine {
 };
 
 /* cuDNN (attn_cudnn.c). Opens the library, fills `out` and the version, path or problem in `found`.
- * TRI_UNSUPPORTED when the library is missing or older than 9.5. The engine keeps `cuda`. */
+ * TRI_UNSUPPORTED when the library is missing or older than 9.10.2. The engine keeps `cuda`. */
 enum tri_status tri_cudnn_attn_open(struct tri_cuda *cuda, struct tri_attn_engine *out);
 
 /* Our own kernel (attn_own.c): any head size up to 256, float32 and bfloat16, deterministic. */
