@@ -3,7 +3,7 @@
 #
 # Kernels are compiled apart from the C sources, with their own flags; only cudart is linked, and
 # statically. cuBLASLt and cuDNN give headers here and are opened at run time.
-set(TRIREME_CUDA OFF CACHE STRING "Build the CUDA backend: AUTO, ON or OFF")
+set(TRIREME_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO, ON or OFF")
 set_property(CACHE TRIREME_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(TRIREME_CUDA_ARCHITECTURES "80;86;89;90;100;120" CACHE STRING
   "Compute capabilities that kernels are built for; fewer build faster")

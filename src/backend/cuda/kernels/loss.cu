@@ -1,31 +1,15 @@
 /* Cross-entropy on a tile of logits: loss, and the gradient in place of the logits.
  *
- * A block takes a row: first maximum and sum of exponentials together, then the gradient, which
- * needs the logits again. About half of a row waits in shared memory for that, the rest is found in
- * L2. Each thread has slots of its own there; as soon as one is used, the same piece of the block's
- * next row is fetched into it. So the loads of that row run while the gradient of this one is
- * written, and the rest of its loads while its exponentials are computed. */
+ * A block of 1024 threads takes a row. The first pass reads it (maximum and sum of exponentials
+ * together), the second, which writes the gradient, finds most of it in L2: with one row a
+ * multiprocessor the rows in work are smaller than L2 for vocabularies up to about 150 thousand. */
 #include "backend/cuda/kernels/common.cuh"
 
 namespace
 {
 
 constexpr int loss_threads = 1024;
-constexpr float log2e = 1.44269504088896341f;
-
-/* 2^x by the hardware's instruction alone; results under 2^-126 are 0. */
-__device__ __forceinline__ float exp2_fast(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-/* exp(x - max). The difference first: near the maximum it is exact, however large both are. */
-__device__ __forceinline__ float exp_below(float x, float max)
-{
-    return exp2_fast((x - max) * log2e);
-}
+constexpr int unroll = 2; /* vectors in flight */
 
 /* Running maximum and sum of exp(x - maximum). */
 struct softmax {
@@ -50,13 +34,10 @@ template <int N> __device__ __forceinline__ softmax add(softmax s, const float (
         s.sum *= __expf(s.max - max);
         s.max = max;
     }
-    if (s.max > -INFINITY) {
-        float sum[2] = {};
+    if (s.max > -INFINITY)
 #pragma unroll
         for (int k = 0; k < N; k++)
-            sum[k % 2] += exp_below(x[k], s.max);
-        s.sum += sum[0] + sum[1];
-    }
+            s.sum += __expf(x[k] - s.max);
     return s;
 }
 
@@ -77,81 +58,14 @@ __device__ __forceinline__ softmax block_join(softmax s, softmax *room)
     return s;
 }
 
-/* What the threads of a block share about the rows that it goes through. */
-template <typename T, int N> struct row_reader {
-    pack<T, N> *slots; /* thread t's piece i at [i * loss_threads + t] */
-    int kept;          /* pieces of a thread that have slots */
-    int64_t vocab;
-
-    __device__ __forceinline__ int64_t column(int piece) const
-    {
-        return ((int64_t)piece * loss_threads + threadIdx.x) * N;
-    }
-    __device__ __forceinline__ pack<T, N> *slot(int piece) const
-    {
-        return slots + piece * loss_threads + threadIdx.x;
-    }
-    /* Fetch one piece of a row into its slot; `row` NULL: there is no next row. */
-    __device__ __forceinline__ void fetch(const T *row, int piece) const
-    {
-        if constexpr (N > 1)
-            if (row != nullptr && column(piece) < vocab)
-                copy_async(slot(piece), row + column(piece));
-    }
-};
-
-template <typename T, int N>
-__device__ __forceinline__ void add_pack(softmax &s, const pack<T, N> &in)
-{
-    float x[N];
-#pragma unroll
-    for (int k = 0; k < N; k++)
-        x[k] = to_float(in.v[k]);
-    s = add(s, x);
-}
-
-/* The gradient of one piece. */
-template <typename T, int N>
-__device__ __forceinline__ void write_gradient(T *row, int64_t c, const pack<T, N> &in, softmax s,
-                                               float factor, float scale, int32_t label)
-{
-    float x[N];
-    int64_t offset = label - c;
-    int at = offset >= 0 && offset < N ? (int)offset : -1;
-#pragma unroll
-    for (int k = 0; k < N; k++) {
-        x[k] = exp_below(to_float(in.v[k]), s.max) * factor;
-        x[k] -= k == at ? scale : 0.0f;
-    }
-    store<T, N>(row + c, x);
-}
-
 /* partials[block] = sum of the losses of the block's rows, in order. */
 template <typename T, int N>
 __global__ void __launch_bounds__(loss_threads)
     cross_entropy(T *logits, int64_t stride, const int32_t *labels, int64_t rows, int64_t vocab,
-                  int kept, bool backward, float scale, double *partials)
+                  bool backward, float scale, double *partials)
 {
-    constexpr int unroll = 4; /* direct loads in flight */
-    extern __shared__ float4 shared4[];
     __shared__ softmax room[32];
-    row_reader<T, N> reader = {reinterpret_cast<pack<T, N> *>(shared4), kept, vocab};
-    int pieces = (int)((vocab + loss_threads * N - 1) / (loss_threads * N));
-    int rounds = (pieces - kept + unroll - 1) / unroll; /* of direct loads */
-    int share = rounds > 0 ? (kept + rounds - 1) / rounds : kept;
     double loss = 0;
-
-    /* The block's next row with a label at or after r; NULL when there is none. */
-    auto next_trained = [&](int64_t r) -> const T * {
-        while (r < rows && labels[r] < 0)
-            r += gridDim.x;
-        return r < rows ? logits + r * stride : nullptr;
-    };
-    const T *first = next_trained(blockIdx.x);
-    for (int piece = 0; piece < kept; piece++)
-        reader.fetch(first, piece);
-    close_async_group();
-
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         T *row = logits + r * stride;
         int32_t label = labels[r];
@@ -163,51 +77,39 @@ __global__ void __launch_bounds__(loss_threads)
             }
             continue;
         }
-        const T *next = next_trained(r + gridDim.x);
         float picked = to_float(row[label]);
         softmax s = {-INFINITY, 0.0f};
-        int done = 0;
-        wait_async_groups<0>();
-        for (int round = 0; round < rounds || done < kept; round++) {
-            pack<T, N> in[unroll];
-#pragma unroll
-            for (int u = 0; u < unroll; u++) {
-                int64_t c = reader.column(kept + round * unroll + u);
-                if (c < vocab)
-                    in[u] = *reinterpret_cast<const pack<T, N> *>(row + c);
-            }
-            for (int end = done + share; done < end && done < kept; done++) {
-                if (reader.column(done) < vocab)
-                    add_pack(s, *reader.slot(done));
-                if (!backward)
-                    reader.fetch(next, done);
-            }
+        int64_t c = (int64_t)threadIdx.x * N;
+        for (; c + (unroll - 1) * loss_threads * N < vocab; c += unroll * loss_threads * N) {
+            float x[unroll][N];
 #pragma unroll
             for (int u = 0; u < unroll; u++)
-                if (reader.column(kept + round * unroll + u) < vocab)
-                    add_pack(s, in[u]);
+                load<T, N>(x[u], row + c + u * loss_threads * N);
+#pragma unroll
+            for (int u = 0; u < unroll; u++)
+                s = add(s, x[u]);
+        }
+        for (; c < vocab; c += loss_threads * N) {
+            float x[N];
+            load<T, N>(x, row + c);
+            s = add(s, x);
         }
         s = block_join(s,
                        room); /* its barriers also keep the label's logit from being overwritten */
         loss += (double)s.max + log((double)s.sum) - (double)picked;
+        if (!backward)
+            continue;
         float factor = scale / s.sum;
-        for (int piece = 0; backward && piece < kept; piece++) {
-            if (reader.column(piece) < vocab)
-                write_gradient(row, reader.column(piece), *reader.slot(piece), s, factor, scale,
-                               label);
-            reader.fetch(next, piece);
-        }
-        close_async_group();
-        for (int piece = kept; backward && piece < pieces; piece += unroll) {
-            pack<T, N> in[unroll];
+        for (c = (int64_t)threadIdx.x * N; c < vocab; c += loss_threads * N) {
+            float x[N];
+            load<T, N>(x, row + c);
 #pragma unroll
-            for (int u = 0; u < unroll; u++)
-                if (reader.column(piece + u) < vocab)
-                    in[u] = *reinterpret_cast<const pack<T, N> *>(row + reader.column(piece + u));
-#pragma unroll
-            for (int u = 0; u < unroll; u++)
-                if (reader.column(piece + u) < vocab)
-                    write_gradient(row, reader.column(piece + u), in[u], s, factor, scale, label);
+            for (int k = 0; k < N; k++) {
+                x[k] = __expf(x[k] - s.max) * factor;
+                if (c + k == label)
+                    x[k] -= scale;
+            }
+            store<T, N>(row + c, x);
         }
     }
     if (threadIdx.x == 0)
@@ -223,46 +125,23 @@ __global__ void add_partials(double *sum, const double *partials, int count)
     *sum += total;
 }
 
-template <typename T, int N>
-cudaError_t launch(struct tri_launch l, bool backward, float scale, double *partials,
-                   struct tri_view logits, const int32_t *labels, unsigned blocks)
-{
-    constexpr size_t piece_bytes = loss_threads * sizeof(pack<T, N>);
-    int64_t rows = logits.dim[0], vocab = logits.dim[1];
-    size_t shared = 0;
-    if (N > 1) {
-        int device = 0, most = 0;
-        cudaError_t code = cudaGetDevice(&device);
-        if (code == cudaSuccess)
-            code = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-        if (code != cudaSuccess)
-            return code;
-        /* 9 of 16 pieces: with more, memory would wait for the exponentials of a row. */
-        int64_t wish = ceil_div(ceil_div(vocab, loss_threads * N) * 9, 16);
-        int64_t fit = ((int64_t)most - 2048) / (int64_t)piece_bytes;
-        shared = (size_t)(wish < fit ? wish : fit) * piece_bytes;
-        code = cudaFuncSetAttribute(cross_entropy<T, N>,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-        if (code != cudaSuccess)
-            return code;
-    }
-    cross_entropy<T, N><<<blocks, loss_threads, shared, l.stream>>>(
-        (T *)logits.data, logits.stride[0], labels, rows, vocab, (int)(shared / piece_bytes),
-        backward, scale, partials);
-    return cudaGetLastError();
-}
-
 template <typename T>
 cudaError_t run(struct tri_launch l, bool backward, double scale, double *loss_sum,
                 struct tri_view logits, const int32_t *labels)
 {
     constexpr int n = vector_bytes / sizeof(T);
     double *partials = (double *)l.scratch;
-    unsigned blocks = grid_for(logits.dim[0], l, 1);
-    cudaError_t code =
-        vectors_fit(logits, sizeof(T))
-            ? launch<T, n>(l, backward, (float)scale, partials, logits, labels, blocks)
-            : launch<T, 1>(l, backward, (float)scale, partials, logits, labels, blocks);
+    int64_t rows = logits.dim[0], vocab = logits.dim[1];
+    unsigned blocks = grid_for(rows, l, 1);
+    if (vectors_fit(logits, sizeof(T)))
+        cross_entropy<T, n>
+            <<<blocks, loss_threads, 0, l.stream>>>((T *)logits.data, logits.stride[0], labels,
+                                                    rows, vocab, backward, (float)scale, partials);
+    else
+        cross_entropy<T, 1>
+            <<<blocks, loss_threads, 0, l.stream>>>((T *)logits.data, logits.stride[0], labels,
+                                                    rows, vocab, backward, (float)scale, partials);
+    cudaError_t code = cudaGetLastError();
     if (code != cudaSuccess)
         return code;
     add_partials<<<1, 1, 0, l.stream>>>(loss_sum, partials, (int)blocks);
