@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "data/ahead.h"
 #include "data/fingerprint.h"
 #include "data/options.h"
 #include "data/overlength.h"
@@ -123,8 +124,12 @@ static enum tri_status add_lines(struct pass *pass, uint32_t file, const struct 
 {
     const int64_t samples_before = pass->index.stats.samples;
     size_t kept_from = 0; /* pages before are forgotten */
+    size_t ahead = 0;     /* texts before are tokenized */
     int64_t line = 1;
     for (size_t at = 0; at < map->bytes; line++) {
+        if (at >= ahead)
+            ahead =
+                at + tri_tokenize_ahead(pass->rules, (const char *)map->data + at, map->bytes - at);
         const unsigned char *text = map->data + at;
         const unsigned char *end = memchr(text, '\n', map->bytes - at);
         const size_t bytes = end ? (size_t)(end - text) : map->bytes - at;

@@ -81,13 +81,15 @@ static const struct tri_option options[] = {
      .type = TRI_OPTION_BOOL,
      .offset = AT(add_bos),
      .fallback = "true",
-     .doc = "Begin each text document with the tokenizer's first token, when it has one.",
+     .doc = "Begin each text document with the tokenizer's first token, when it has one and the "
+            "text does not begin with it.",
      .flags = TRI_OPTION_NUMBERS},
     {.name = "add_eos",
      .type = TRI_OPTION_BOOL,
      .offset = AT(add_eos),
      .fallback = "true",
-     .doc = "End each text document with the tokenizer's last token, when it has one.",
+     .doc = "End each text document with the tokenizer's last token, when it has one and the text "
+            "does not end with it.",
      .flags = TRI_OPTION_NUMBERS},
 };
 

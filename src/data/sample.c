@@ -5,6 +5,17 @@
 
 #include "data/batch.h"
 
+/* Is the token at `place` of a text this one? A template may have written what add_bos and add_eos
+ * are about, and twice is wrong. */
+static enum tri_status has_token(const struct tri_tokenizer *tokenizer, const char *text,
+                                 size_t bytes, int64_t place, int64_t id, bool *has)
+{
+    int32_t found;
+    TRI_TRY(tokenizer->encode(tokenizer, text, bytes, place, 1, &found));
+    *has = found == id;
+    return TRI_OK;
+}
+
 enum tri_status tri_sample_from_text(const struct tri_sample_rules *rules, const char *text,
                                      size_t bytes, struct tri_sample *out)
 {
@@ -17,13 +28,18 @@ enum tri_status tri_sample_from_text(const struct tri_sample_rules *rules, const
     TRI_TRY(tokenizer->count(tokenizer, text, bytes, &tokens));
     const bool bos = rules->add_bos && tokenizer->bos >= 0;
     const bool eos = rules->add_eos && tokenizer->eos >= 0;
+    bool has_bos = false, has_eos = false;
+    if (bos && tokens > 0)
+        TRI_TRY(has_token(tokenizer, text, bytes, 0, tokenizer->bos, &has_bos));
+    if (eos && tokens > 0)
+        TRI_TRY(has_token(tokenizer, text, bytes, tokens - 1, tokenizer->eos, &has_eos));
     *out = (struct tri_sample){
         .rules = rules,
-        .tokens = tokens + bos + eos,
+        .tokens = tokens + (bos && !has_bos) + (eos && !has_eos),
         .text = text,
         .text_bytes = bytes,
-        .bos = bos,
-        .eos = eos,
+        .bos = bos && !has_bos,
+        .eos = eos && !has_eos,
     };
     return TRI_OK;
 }

@@ -229,6 +229,7 @@ enum tri_status tri_subword_new(struct tri_subword **out)
         .bos = -1,
         .eos = -1,
         .pad = -1,
+        .keeps = true,
         .count = count_tokens,
         .encode = encode,
         .decode = decode,

@@ -18,6 +18,8 @@ struct tri_tokenizer {
     int64_t bos, eos, pad; /* ids of special tokens, -1: this tokenizer has none */
     uint64_t identity;     /* equal identities give equal ids for every text */
 
+    bool keeps; /* the tokens of recent texts are kept: encoding them ahead is worth it */
+
     /* What the tokenizer's own post-processor would put around a text; neither count nor encode
      * adds it. */
     const int32_t *before, *after;
