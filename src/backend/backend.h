@@ -38,18 +38,18 @@ struct tri_norm {
 };
 
 enum tri_activation {
-    TRI_ACT_SILU,      /* x * sigmoid(x) */
-    TRI_ACT_GELU,      /* x * Phi(x), by erf */
-    TRI_ACT_GELU_TANH, /* the tanh approximation: gelu_new, gelu_pytorch_tanh, gelu_fast */
-    TRI_ACT_QUICK_GELU,/* x * sigmoid(1.702 x) */
+    TRI_ACT_SILU,       /* x * sigmoid(x) */
+    TRI_ACT_GELU,       /* x * Phi(x), by erf */
+    TRI_ACT_GELU_TANH,  /* the tanh approximation: gelu_new, gelu_pytorch_tanh, gelu_fast */
+    TRI_ACT_QUICK_GELU, /* x * sigmoid(1.702 x) */
     TRI_ACT_RELU,
 };
 
 /* Which keys a query may see: causal, inside its own document, and at most `window` tokens back.
  *
- * Queries are global tokens [q_begin, q_begin + Tq), keys are global tokens [k_begin, k_begin + Tk).
- * Query i sees key j when doc(i) == doc(j), j <= i, and (window == 0 or i - j < window).
- * A query that sees no key of the range gives o = 0 and lse = -infinity. */
+ * Queries are global tokens [q_begin, q_begin + Tq), keys are global tokens [k_begin, k_begin +
+ * Tk). Query i sees key j when doc(i) == doc(j), j <= i, and (window == 0 or i - j < window). A
+ * query that sees no key of the range gives o = 0 and lse = -infinity. */
 struct tri_attn {
     double scale; /* of the scores, usually 1/sqrt(D) */
     int64_t q_begin;
@@ -83,7 +83,8 @@ struct tri_ops {
     enum tri_status (*upload)(struct tri_stream *s, struct tri_view dst, const void *host);
     enum tri_status (*download)(struct tri_stream *s, void *host, struct tri_view src);
     /* Copy n doubles that ops accumulated in backend memory to the host, after all queued work. */
-    enum tri_status (*read_scalars)(struct tri_stream *s, double *host, const double *src, int64_t n);
+    enum tri_status (*read_scalars)(struct tri_stream *s, double *host, const double *src,
+                                    int64_t n);
     /* Wait until everything queued has run. */
     enum tri_status (*sync)(struct tri_stream *s);
 
@@ -126,8 +127,8 @@ struct tri_ops {
     /* Rotate the first R elements of each head of x(T,H,D) into y; pairs are (j, j + R/2) as in
      * Hugging Face. `inverse` applies the transpose: it is the backward. Elements past R are
      * copied. y may be x. */
-    enum tri_status (*rope)(struct tri_stream *s, bool inverse, struct tri_view y, struct tri_view x,
-                            struct tri_view table);
+    enum tri_status (*rope)(struct tri_stream *s, bool inverse, struct tri_view y,
+                            struct tri_view x, struct tri_view table);
 
     /* y(T,F) = act(gate) * up, or act(gate) when up is absent (an MLP without a gate). */
     enum tri_status (*act_forward)(struct tri_stream *s, enum tri_activation act, struct tri_view y,
@@ -137,7 +138,8 @@ struct tri_ops {
                                     struct tri_view dgate, struct tri_view dup, struct tri_view dy,
                                     struct tri_view gate, struct tri_view up);
 
-    /* ---- attention (FlashAttention-2, Dao 2023) ------------------------------------------------ */
+    /* ---- attention (FlashAttention-2, Dao 2023) ------------------------------------------------
+     */
 
     /* Bytes of workspace that the two calls below need for these shapes; never O(Tq*Tk). */
     size_t (*attn_workspace)(struct tri_stream *s, const struct tri_attn *op, bool backward,
@@ -156,12 +158,13 @@ struct tri_ops {
                                      struct tri_view k, struct tri_view v, struct tri_view o,
                                      struct tri_view lse, void *workspace);
 
-    /* ---- loss, optimizer ----------------------------------------------------------------------- */
+    /* ---- loss, optimizer -----------------------------------------------------------------------
+     */
 
-    /* *loss_sum += sum over rows with labels[t] >= 0 of logsumexp(logits[t]) - logits[t, labels[t]];
-     * a negative label is not trained. With `backward`, logits(T,V) become
-     * (softmax - onehot) * scale, and exactly 0 in rows that are not trained. labels are T int32 and
-     * loss_sum a double, both in backend memory. logits are act or float32. */
+    /* *loss_sum += sum over rows with labels[t] >= 0 of logsumexp(logits[t]) - logits[t,
+     * labels[t]]; a negative label is not trained. With `backward`, logits(T,V) become (softmax -
+     * onehot) * scale, and exactly 0 in rows that are not trained. labels are T int32 and loss_sum
+     * a double, both in backend memory. logits are act or float32. */
     enum tri_status (*cross_entropy)(struct tri_stream *s, bool backward, double scale,
                                      double *loss_sum, struct tri_view logits,
                                      const int32_t *labels);
@@ -178,11 +181,11 @@ struct tri_ops {
 };
 
 struct tri_backend {
-    const char *name;               /* "cpu", "cuda" */
-    const char *kernels;            /* which kernels were chosen, for people: "avx2", "reference" */
+    const char *name;    /* "cpu", "cuda" */
+    const char *kernels; /* which kernels were chosen, for people: "avx2", "reference" */
     struct tri_ops ops;
     const struct tri_memory *memory; /* where tensors live */
-    struct tri_stream *stream;      /* the main compute stream */
+    struct tri_stream *stream;       /* the main compute stream */
     void *ctx;
 };
 

@@ -41,5 +41,7 @@ static enum tri_status counting_commit(void *ctx, void *base, size_t from, size_
 const struct tri_memory tri_host_memory = {
     .name = "host", .reserve = host_reserve, .commit = host_commit, .release = host_release};
 
-const struct tri_memory tri_counting_memory = {
-    .name = "counting", .reserve = host_reserve, .commit = counting_commit, .release = host_release};
+const struct tri_memory tri_counting_memory = {.name = "counting",
+                                               .reserve = host_reserve,
+                                               .commit = counting_commit,
+                                               .release = host_release};

@@ -9,7 +9,8 @@
 enum tri_status tri_fail(enum tri_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same, with ": <text of errno value>" appended. Maps ENOMEM to TRI_NOMEM, the rest to TRI_IO. */
+/* The same, with ": <text of errno value>" appended. Maps ENOMEM to TRI_NOMEM, the rest to TRI_IO.
+ */
 enum tri_status tri_fail_errno(int errno_value, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

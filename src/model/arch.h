@@ -12,19 +12,24 @@
 #include "backend/backend.h"
 #include "base/status.h"
 
-enum tri_rope_type { TRI_ROPE_DEFAULT, TRI_ROPE_LINEAR, TRI_ROPE_DYNAMIC, TRI_ROPE_YARN,
-                     TRI_ROPE_LLAMA3 };
+enum tri_rope_type {
+    TRI_ROPE_DEFAULT,
+    TRI_ROPE_LINEAR,
+    TRI_ROPE_DYNAMIC,
+    TRI_ROPE_YARN,
+    TRI_ROPE_LLAMA3
+};
 
 /* Rotary position embedding. Fields that a type does not use are 0. */
 struct tri_rope {
     enum tri_rope_type type;
     double theta;
-    int64_t rotary_dim; /* R: elements of each head that turn (partial rotary); even */
+    int64_t rotary_dim;             /* R: elements of each head that turn (partial rotary); even */
     double factor;                  /* linear, dynamic, yarn, llama3 */
     int64_t original_max_positions; /* yarn, llama3 */
-    double low_freq_factor, high_freq_factor;              /* llama3 */
+    double low_freq_factor, high_freq_factor;                              /* llama3 */
     double beta_fast, beta_slow, attention_factor, mscale, mscale_all_dim; /* yarn; 0: not given */
-    bool truncate;                                         /* yarn */
+    bool truncate;                                                         /* yarn */
 };
 
 struct tri_arch {
@@ -46,10 +51,10 @@ struct tri_arch {
     bool qk_norm;           /* RMSNorm over D on each query and key head, before RoPE */
     bool qkv_bias, out_bias, mlp_bias, norm_bias;
     bool tied_embeddings;
-    double init_range;      /* standard deviation of random weights */
-    int64_t *window;        /* (L) sliding window of each layer, 0: full attention */
-    char dtype[16];         /* "float32", "bfloat16", ...: as in config.json; empty if absent */
-    int64_t bos, eos, pad;  /* -1: absent */
+    double init_range;     /* standard deviation of random weights */
+    int64_t *window;       /* (L) sliding window of each layer, 0: full attention */
+    char dtype[16];        /* "float32", "bfloat16", ...: as in config.json; empty if absent */
+    int64_t bos, eos, pad; /* -1: absent */
 };
 
 /* What a parameter is within its layer. Layer parameters come first. */
@@ -78,11 +83,11 @@ enum tri_role {
 
 struct tri_param {
     enum tri_role role;
-    int64_t layer;   /* -1 for parameters outside the layers */
-    int num_dims;    /* 1 or 2 */
+    int64_t layer; /* -1 for parameters outside the layers */
+    int num_dims;  /* 1 or 2 */
     int64_t dim[2];
-    int64_t offset;  /* first element in the flat parameter buffer; a multiple of 64 */
-    bool decay;      /* weight decay applies: two or more dimensions */
+    int64_t offset; /* first element in the flat parameter buffer; a multiple of 64 */
+    bool decay;     /* weight decay applies: two or more dimensions */
 };
 
 /* Where the rows of a Hugging Face tensor lie in ours: for each b in [0, blocks),
@@ -105,8 +110,8 @@ struct tri_model {
     struct tri_arch arch;
     struct tri_param *params; /* ordered by place: embedding, layers, final norm, head */
     int num_params;
-    int64_t num_elements; /* of the flat buffer, padding included */
-    int64_t num_weights;  /* real parameters, for people */
+    int64_t num_elements;                    /* of the flat buffer, padding included */
+    int64_t num_weights;                     /* real parameters, for people */
     int (*layer_param)[TRI_NUM_LAYER_ROLES]; /* (L) index into params, or -1 */
     int outer_param[TRI_NUM_ROLES];          /* by role >= TRI_EMBED; -1 if absent or tied */
     struct tri_hf_tensor *hf;                /* every tensor of a Hugging Face checkpoint */

@@ -12,8 +12,9 @@ size_t tri_dtype_bytes(enum tri_dtype dtype)
 const char *tri_dtype_name(enum tri_dtype dtype)
 {
     static const char *const names[] = {
-        [TRI_F32] = "float32", [TRI_BF16] = "bfloat16", [TRI_F16] = "float16", [TRI_F64] = "float64",
-        [TRI_I32] = "int32",   [TRI_I64] = "int64",     [TRI_U8] = "uint8"};
+        [TRI_F32] = "float32", [TRI_BF16] = "bfloat16", [TRI_F16] = "float16",
+        [TRI_F64] = "float64", [TRI_I32] = "int32",     [TRI_I64] = "int64",
+        [TRI_U8] = "uint8"};
     return names[dtype];
 }
 

@@ -18,7 +18,8 @@ struct tri_cpu_config {
 };
 
 /* `config` NULL: defaults. A kernel set that this processor cannot run is TRI_UNSUPPORTED.
- * The environment variable TRIREME_CPU_KERNELS (reference, generic, avx2, avx512) overrides auto. */
+ * The environment variable TRIREME_CPU_KERNELS (reference, generic, avx2, avx512) overrides auto.
+ */
 enum tri_status tri_cpu_open(const struct tri_cpu_config *config, struct tri_backend **out);
 void tri_cpu_close(struct tri_backend *backend);
 
