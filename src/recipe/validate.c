@@ -146,12 +146,6 @@ static enum tri_status check_tiles(const struct tri_recipe *recipe)
 static enum tri_status check_ranks(const struct tri_recipe *recipe)
 {
     const struct tri_train_options *train = &recipe->train;
-    if (train->sequence_parallel_size > 0 && train->ranks % train->sequence_parallel_size != 0)
-        return tri_fail(TRI_INVALID,
-                        "%s: sequence_parallel_size %lld does not divide %lld ranks: start a "
-                        "multiple of it (--ranks %lld)",
-                        recipe->path, (long long)train->sequence_parallel_size,
-                        (long long)train->ranks, (long long)train->sequence_parallel_size);
     if (train->ranks > 1 && strcmp(recipe->pass.backend, "cuda") == 0)
         return tri_fail(TRI_UNSUPPORTED,
                         "%s: several ranks train on the CPU only for now: set "

@@ -261,7 +261,6 @@ static void refuses_what_it_cannot_honour(void **state)
     line_fails("deepspeed: {zero_optimization: {stage: 3}}", "zero_optimization.stage: not "
                                                              "supported");
     line_fails("zero_optimization.offload_optimizer.device: cpu", "not supported");
-    line_fails("sequence_parallel_size: 8", "sequence_parallel_size 8 does not divide 1 ranks");
     line_fails("activation_checkpoint_cpu_offload: true", "not supported: offload");
     line_fails("model.type: liger", "model.type: not supported");
     line_fails("attn_implementation: eager", "'eager' is not supported: it needs a mask");

@@ -1,0 +1,22 @@
+/* Who started this process, and as how many. */
+#ifndef TRI_COMM_LAUNCH_H
+#define TRI_COMM_LAUNCH_H
+
+#include "base/status.h"
+
+enum tri_launcher {
+    TRI_LAUNCH_NONE, /* a person: one process, which may start ranks as threads */
+    TRI_LAUNCH_MPI,  /* mpirun or srun with an MPI plug-in */
+    TRI_LAUNCH_TORCHRUN,
+};
+
+struct tri_launch {
+    enum tri_launcher by;
+    int ranks; /* that the launcher says it started; 1 without one */
+    int rank;
+};
+
+/* From the environment: RANK and WORLD_SIZE, then Open MPI's, PMI's and Slurm's variables. */
+enum tri_status tri_launch_detect(struct tri_launch *out);
+
+#endif
