@@ -363,7 +363,8 @@ static enum tri_status encode_word(const struct tri_bpe *bpe, struct tri_bpe_wor
         cached->kind = kind;
         cached->count = (uint8_t)work->symbols.count;
         memcpy(cached->text, word, bytes);
-        memcpy(cached->id, work->symbols.data, (size_t)work->symbols.count * sizeof(int32_t));
+        if (work->symbols.count > 0)
+            memcpy(cached->id, work->symbols.data, (size_t)work->symbols.count * sizeof(int32_t));
     }
     return tri_ids_append(ids, work->symbols.data, work->symbols.count);
 }

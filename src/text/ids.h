@@ -43,6 +43,8 @@ static inline enum tri_status tri_ids_push(struct tri_ids *ids, int32_t id)
 static inline enum tri_status tri_ids_append(struct tri_ids *ids, const int32_t *more,
                                              int64_t count)
 {
+    if (count == 0)
+        return TRI_OK;
     TRI_TRY(tri_ids_reserve(ids, count));
     memcpy(ids->data + ids->count, more, (size_t)count * sizeof *more);
     ids->count += count;

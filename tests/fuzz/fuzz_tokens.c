@@ -1,0 +1,111 @@
+/* Text through a byte-level tokenizer and back, and cut where no merge joins against not cut. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/bytechar.h"
+#include "text/subword.h"
+#include "text/tokenizer_json.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "line %d: %s does not hold (%s)\n", __LINE__, #condition,              \
+                    tri_error_text());                                                             \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static const char *const merges[] = {"a b",
+                                     "ab c",
+                                     "a a",
+                                     "aa aa",
+                                     "\xC4\xA0 a",
+                                     "\xC4\xA0 \xC4\xA0",
+                                     "\xC3\x83 \xC2\xA9",
+                                     "1 2",
+                                     "b c",
+                                     "\xC4\xA0\x61 b",
+                                     "c c",
+                                     "cc cc"};
+
+static void add_token(struct tri_text *json, int *id, const char *text)
+{
+    tri_text_printf(json, "%s", *id > 0 ? ", " : "");
+    tri_text_add_quoted(json, text);
+    tri_text_printf(json, ": %d", (*id)++);
+}
+
+/* `pre_tokenizer` decides how long the pieces are. */
+static struct tri_subword *open_small(const char *pre_tokenizer)
+{
+    struct tri_text json = {0};
+    int id = 0;
+    tri_text_printf(&json,
+                    "{\"added_tokens\": [{\"id\": %d, \"content\": \"<s>\"}], "
+                    "\"pre_tokenizer\": %s, \"decoder\": {\"type\": \"ByteLevel\"}, "
+                    "\"model\": {\"type\": \"BPE\", \"vocab\": {",
+                    256 + (int)(sizeof merges / sizeof *merges), pre_tokenizer);
+    for (unsigned i = 0; i < 256; i++) {
+        char text[5] = {0};
+        (void)tri_char_put(tri_byte_char((unsigned char)i), text);
+        add_token(&json, &id, text);
+    }
+    for (size_t i = 0; i < sizeof merges / sizeof *merges; i++) {
+        char text[16];
+        const char *space = strchr(merges[i], ' ');
+        snprintf(text, sizeof text, "%.*s%s", (int)(space - merges[i]), merges[i], space + 1);
+        add_token(&json, &id, text);
+    }
+    tri_text_printf(&json, "}, \"merges\": [");
+    for (size_t i = 0; i < sizeof merges / sizeof *merges; i++) {
+        tri_text_printf(&json, "%s", i > 0 ? ", " : "");
+        tri_text_add_quoted(&json, merges[i]);
+    }
+    tri_text_printf(&json, "]}}");
+    const struct tri_token_ids model = {.vocab = 1000, .bos = -1, .eos = -1, .pad = -1};
+    struct tri_tokenizer *tokenizer = NULL;
+    CHECK(tri_json_tokenizer_parse(json.data, json.bytes, NULL, NULL, &model, &tokenizer) ==
+          TRI_OK);
+    tri_text_free(&json);
+    return (struct tri_subword *)tokenizer;
+}
+
+static void check(struct tri_subword *s, const char *text, size_t bytes)
+{
+    struct tri_ids cut = {.count = 0}, whole = {.count = 0};
+    s->bpe.may_cut = true;
+    CHECK(tri_subword_encode(s, text, bytes, &cut) == TRI_OK);
+    s->bpe.may_cut = false;
+    CHECK(tri_subword_encode(s, text, bytes, &whole) == TRI_OK);
+    CHECK(cut.count == whole.count);
+    CHECK(cut.count == 0 ||
+          memcmp(cut.data, whole.data, (size_t)cut.count * sizeof *cut.data) == 0);
+    struct tri_text out = {0};
+    CHECK(s->base.decode(&s->base, cut.data, cut.count, false, &out) == TRI_OK);
+    CHECK(out.bytes == bytes);
+    CHECK(bytes == 0 || memcmp(out.data, text, bytes) == 0);
+    tri_text_free(&out);
+    tri_ids_free(&cut);
+    tri_ids_free(&whole);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static struct tri_subword *words, *texts;
+    if (!words) {
+        words = open_small("{\"type\": \"ByteLevel\", \"add_prefix_space\": false}");
+        texts = open_small("{\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
+                           "\"use_regex\": false}");
+    }
+    bytes = tri_utf8_valid((const char *)data, bytes);
+    check(words, (const char *)data, bytes);
+    check(texts, (const char *)data, bytes);
+    return 0;
+}
