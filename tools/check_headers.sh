@@ -12,13 +12,17 @@ if [ ! -d $cuda ]; then
     headers="$(grep -v "^src/backend/cuda/" <<<"$headers") src/backend/cuda/cuda.h"
     cuda=
 fi
+mpi=$(pkg-config --cflags ompi-c 2>/dev/null || pkg-config --cflags mpich 2>/dev/null || true)
+if [ -z "$mpi" ]; then
+    headers=$(grep -v "^src/comm/mpi/private.h" <<<"$headers")
+fi
 newer=$(for header in $headers tools/check_headers.sh; do
     [ "$header" -ot $stamp ] || echo "$header"
 done)
 [ -n "$newer" ] || exit 0
 
 flags="-Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -Isrc"
-flags="$flags ${cuda:+-isystem $cuda} $(pkg-config --cflags jansson yaml-0.1) -fsyntax-only"
+flags="$flags ${cuda:+-isystem $cuda} ${mpi//-I/-isystem } $(pkg-config --cflags jansson yaml-0.1) -fsyntax-only"
 export flags
 
 check() {
