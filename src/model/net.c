@@ -29,6 +29,8 @@ int64_t tri_net_mlp_tiles(const struct tri_net *net, int64_t rows)
 {
     if (net->num_rows == 0 || net->mlp_tiles <= 1)
         return 1;
-    int64_t tiles = (net->mlp_tiles * rows + net->num_rows - 1) / net->num_rows;
+    /* More tiles than rows would only add empty ones. */
+    int64_t all = net->mlp_tiles < net->num_rows ? net->mlp_tiles : net->num_rows;
+    int64_t tiles = (all * rows + net->num_rows - 1) / net->num_rows;
     return tiles > 0 ? tiles : 1;
 }

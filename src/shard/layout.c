@@ -1,8 +1,9 @@
 #include "shard/layout.h"
 
+/* A chunk longer than the sequence is the whole of it: nothing below may overflow. */
 static int64_t chunk_size(const struct tri_layout *layout)
 {
-    return layout->chunk > 0 ? layout->chunk : layout->tokens;
+    return layout->chunk > 0 && layout->chunk < layout->tokens ? layout->chunk : layout->tokens;
 }
 
 int64_t tri_layout_chunks(const struct tri_layout *layout)

@@ -17,7 +17,7 @@
 
 struct tri_layout {
     int64_t tokens; /* S */
-    int64_t chunk;  /* C; 0: the whole sequence */
+    int64_t chunk;  /* C; 0, or any number above S: the whole sequence */
     int ranks;      /* P */
 };
 

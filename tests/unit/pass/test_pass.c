@@ -106,8 +106,8 @@ static void assert_as_good(const struct tiny_model *m, const char *what, const s
 /* ---- cuts ------------------------------------------------------------------------------------ */
 
 static const int remats[] = {TRI_REMAT_FULL, TRI_REMAT_SELECTIVE, TRI_REMAT_NONE};
-static const int64_t chunks[] = {1, 7, 32, TOKENS, TOKENS + 5};
-static const int64_t tiles[] = {1, 2, 5, TOKENS};
+static const int64_t chunks[] = {1, 7, 32, TOKENS, TOKENS + 5, INT64_MAX};
+static const int64_t tiles[] = {1, 2, 5, TOKENS, INT64_MAX};
 static const int64_t slices[] = {1, 5, 32, TOKENS}; /* rows of logits */
 
 /* loss_slice_gb for `rows` rows of logits; half a row more than that many bytes need. */
@@ -124,7 +124,7 @@ struct cut {
 /* Cut number i of a list; false at its end. */
 static bool cut_at(int i, bool exact, struct cut *cut)
 {
-    const int num_remats = 3, num_chunks = 5, num_tiles = 4, num_slices = 4;
+    const int num_remats = 3, num_chunks = 6, num_tiles = 5, num_slices = 4;
     cut->way = tiny_way(exact);
     if (i < num_remats * num_chunks) {
         cut->way.pass.activation_checkpointing = remats[i % num_remats];

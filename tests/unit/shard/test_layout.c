@@ -99,6 +99,11 @@ static void huge_counts_do_not_overflow(void **state)
         next += part.count;
     }
     assert_true(next == n);
+
+    struct tri_layout l = {.tokens = 48, .chunk = n, .ranks = 1};
+    assert_int_equal(tri_layout_chunks(&l), 1);
+    assert_int_equal(tri_layout_chunk(&l, 0).count, 48);
+    assert_int_equal(tri_layout_local(&l, 0), 48);
 }
 
 int main(void)
