@@ -22,6 +22,16 @@ enum tri_status tri_stop_watch(void)
     requested = 0;
     if (sigaction(SIGTERM, &action, NULL) != 0 || sigaction(SIGINT, &action, NULL) != 0)
         return tri_fail_errno(errno, "cannot watch for stop signals");
+    /* A terminal that closes asks as well, but not under nohup. */
+    struct sigaction before;
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        (void)sigaction(SIGHUP, &action, NULL);
+    /* A failing write is told by its result and must not end the process before it has saved:
+     * Ctrl-C also ends the `tee` that reads our messages, and files may be limited in size. */
+    action.sa_handler = SIG_IGN;
+    action.sa_flags = 0;
+    if (sigaction(SIGPIPE, &action, NULL) != 0 || sigaction(SIGXFSZ, &action, NULL) != 0)
+        return tri_fail_errno(errno, "cannot ignore the signals of failing writes");
     return TRI_OK;
 }
 

@@ -4,8 +4,8 @@
 
 #include "base/status.h"
 
-/* From now on SIGTERM and SIGINT only ask; a second one of the same kind ends the process at once.
- */
+/* From now on SIGTERM, SIGINT and SIGHUP only ask; a second one of the same kind ends the process
+ * at once. SIGPIPE and SIGXFSZ are ignored: writes report their failures themselves. */
 enum tri_status tri_stop_watch(void);
 
 /* The signal that asked, or 0. */

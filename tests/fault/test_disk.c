@@ -1,6 +1,9 @@
 /* A disk that fills up, numbers that overflow: what was saved before stays as it was. */
 #include "program.h"
 
+#include <errno.h>
+#include <sys/resource.h>
+
 #include "ckpt/safetensors.h"
 
 static struct finished f;
@@ -118,6 +121,22 @@ static void assert_all_finite(const char *path)
     tri_st_close(file);
 }
 
+/* `ulimit -f`: the signal that comes with it must not end the run without a word. */
+static void files_limited_in_size(void **state)
+{
+    (void)state;
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 40000; /* less than the weights, more than the messages */
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    project_run("train", NULL, NULL, &f);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_one_error(&f, "checkpoint-3");
+    assert_one_error(&f, strerror(EFBIG));
+    assert_false(has("out/checkpoint-3.tmp"));
+}
+
 /* Decay times rate is so large that each update multiplies the weights by -1e15: they overflow
  * within a few steps, and with them the loss. Every step before is saved, none after. */
 static void overflow_stops_and_saves_nothing(void **state)
@@ -162,9 +181,8 @@ static void overflow_stops_and_saves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PROJECT_TEST(a_full_disk_at_each_write_of_a_save),
-        PROJECT_TEST(a_full_disk_at_the_end),
-        PROJECT_TEST(a_full_disk_under_the_metrics),
+        PROJECT_TEST(a_full_disk_at_each_write_of_a_save), PROJECT_TEST(a_full_disk_at_the_end),
+        PROJECT_TEST(a_full_disk_under_the_metrics),       PROJECT_TEST(files_limited_in_size),
         PROJECT_TEST(overflow_stops_and_saves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

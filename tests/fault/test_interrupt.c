@@ -177,6 +177,40 @@ static void sigint_stops_and_saves(void **state)
     stops_at_a_step(SIGINT, strsignal(SIGINT));
 }
 
+static void a_closed_terminal_stops_and_saves(void **state)
+{
+    (void)state;
+    stops_at_a_step(SIGHUP, strsignal(SIGHUP));
+}
+
+/* `trireme train recipe.yml 2>&1 | tee log`: Ctrl-C ends the tee first. */
+static void a_log_without_a_reader_changes_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(in_scratch("out"), 0777), 0);
+    assert_int_equal(mkfifo(in_scratch("run.err"), 0600), 0);
+    int reader = open(in_scratch("run.err"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(reader >= 0);
+    const char *const slow[] = {"--train_iters", "100000", "--checkpoint.save_every_n_steps", "0",
+                                NULL};
+    struct watch w = watch_open(in_scratch("out"));
+    pid_t pid = project_start("train", slow);
+    bool alive = watch_for(&w, pid, "metrics.jsonl") && watch_for(&w, pid, "metrics.jsonl");
+    close(reader);
+    sleep_ms(50); /* steps whose lines nobody reads */
+    kill(pid, SIGINT);
+    assert_int_equal(remove(in_scratch("run.err")), 0);
+    program_finish_as("run", pid, &f);
+    watch_close(&w);
+    assert_true(alive);
+    assert_finished_well(&f);
+    json_t *lines = metrics_of("out");
+    char path[64];
+    snprintf(path, sizeof path, "out/checkpoint-%d", (int)json_array_size(lines));
+    json_decref(lines);
+    assert_true(has(path));
+}
+
 static void two_runs_cannot_share_a_folder(void **state)
 {
     (void)state;
@@ -210,9 +244,14 @@ static void two_runs_cannot_share_a_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PROJECT_TEST(killed_at_any_moment),         PROJECT_TEST(killed_during_a_save),
-        PROJECT_TEST(incomplete_saves_are_cleared), PROJECT_TEST(sigterm_stops_and_saves),
-        PROJECT_TEST(sigint_stops_and_saves),       PROJECT_TEST(two_runs_cannot_share_a_folder),
+        PROJECT_TEST(killed_at_any_moment),
+        PROJECT_TEST(killed_during_a_save),
+        PROJECT_TEST(incomplete_saves_are_cleared),
+        PROJECT_TEST(sigterm_stops_and_saves),
+        PROJECT_TEST(sigint_stops_and_saves),
+        PROJECT_TEST(a_closed_terminal_stops_and_saves),
+        PROJECT_TEST(a_log_without_a_reader_changes_nothing),
+        PROJECT_TEST(two_runs_cannot_share_a_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
