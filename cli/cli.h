@@ -29,6 +29,9 @@ int tri_cli_version(int argc, char **argv);
 /* The verb of this name, or NULL. */
 const struct tri_cli_verb *tri_cli_find(const char *name);
 
+/* The verb that `name` was probably meant to be, or NULL. */
+const struct tri_cli_verb *tri_cli_nearest(const char *name);
+
 /* Fail with "unknown verb 'x'; did you mean 'y'?". */
 enum tri_status tri_cli_unknown(const char *name);
 

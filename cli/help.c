@@ -76,17 +76,16 @@ int tri_cli_help(int argc, char **argv)
         print_recipe_page();
         return 0;
     }
-    if (tri_recipe_help_key(argv[1], stdout))
+    if (tri_recipe_help_key(argv[1], stdout) || tri_recipe_help_word(argv[1], stdout))
         return 0;
-    return tri_cli_end(strchr(argv[1], '.') == NULL && strchr(argv[1], '_') == NULL
-                           ? tri_cli_unknown(argv[1])
-                           : tri_recipe_unknown_key("help", argv[1]));
+    return tri_cli_end(tri_cli_nearest(argv[1]) != NULL ? tri_cli_unknown(argv[1])
+                                                        : tri_recipe_unknown_key("help", argv[1]));
 }
 
 int tri_cli_version(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
+    if (argc > 1)
+        return tri_cli_end(tri_fail(TRI_INVALID, "version takes no '%s'", argv[1]));
     printf("trireme %s\n", tri_version());
     return 0;
 }

@@ -20,7 +20,12 @@ const struct tri_cli_verb tri_cli_verbs[] = {
                  "SIGTERM or Ctrl-C stops after the step at work and saves; the same command goes "
                  "on from there.\n",
      tri_cli_train},
-    {"eval", "RECIPE [--key value]...", "Measure the loss on data.eval_sources", RECIPE_KEYS,
+    {"eval", "RECIPE [--key value]...", "Measure the loss on data.eval_sources",
+     "\n"
+     "What a run has trained, out being its checkpoint.output_dir (of a run that has not ended:\n"
+     "out/checkpoint-N). model.init matters where the recipe says random:\n"
+     "\n"
+     "  trireme eval my.yml --model.name_or_path out --model.init checkpoint\n" RECIPE_KEYS,
      tri_cli_eval},
     {"rehearse", "RECIPE [--key value]...", "Show in seconds what a long step needs",
      "\n"
@@ -52,7 +57,8 @@ const struct tri_cli_verb tri_cli_verbs[] = {
      "  trireme help train                    a verb\n"
      "  trireme help recipe                   every key a recipe can have\n"
      "  trireme help optimizer                the keys of one section\n"
-     "  trireme help data.max_length          one key, by any of its names\n",
+     "  trireme help data.max_length          one key, by any of its names\n"
+     "  trireme help warmup                   the keys with this word in a name\n",
      tri_cli_help},
     {"version", "", "Print the version", "", tri_cli_version},
 };
@@ -67,15 +73,21 @@ const struct tri_cli_verb *tri_cli_find(const char *name)
     return NULL;
 }
 
-enum tri_status tri_cli_unknown(const char *name)
+const struct tri_cli_verb *tri_cli_nearest(const char *name)
 {
     const char *names[sizeof tri_cli_verbs / sizeof *tri_cli_verbs];
     for (size_t i = 0; i < tri_cli_num_verbs; i++)
         names[i] = tri_cli_verbs[i].name;
     int64_t nearest = tri_text_nearest(name, names, tri_cli_num_verbs);
-    if (nearest >= 0)
+    return nearest < 0 ? NULL : &tri_cli_verbs[nearest];
+}
+
+enum tri_status tri_cli_unknown(const char *name)
+{
+    const struct tri_cli_verb *nearest = tri_cli_nearest(name);
+    if (nearest != NULL)
         return tri_fail(TRI_INVALID, "unknown verb '%.60s'; did you mean '%s'?", name,
-                        names[nearest]);
+                        nearest->name);
     size_t bytes = strlen(name);
     if ((bytes > 4 && strcmp(name + bytes - 4, ".yml") == 0) ||
         (bytes > 5 && strcmp(name + bytes - 5, ".yaml") == 0))

@@ -69,17 +69,62 @@ void tri_recipe_help(FILE *to)
     }
 }
 
-bool tri_recipe_help_key(const char *key, FILE *to)
+/* Print the options that `wanted` chooses. */
+typedef bool chooser(const char *key, const struct tri_option_table *table,
+                     const struct tri_option *option);
+static bool print_chosen(const char *key, chooser *wanted, FILE *to)
 {
     bool any = false;
     for (int i = 0; i < NUM_SECTIONS; i++) {
         const struct tri_option_table *table = tri_recipe_sections[i].table;
-        bool whole = *key != '\0' && strcmp(table->section, key) == 0;
         for (size_t k = 0; k < table->count; k++)
-            if (whole || tri_recipe_is_name(table, &table->options[k], key)) {
+            if (wanted(key, table, &table->options[k])) {
                 print_option(to, table, &table->options[k]);
                 any = true;
             }
     }
     return any;
+}
+
+/* By any of its names, or below `key`: the section optimizer, the group model.rope. */
+static bool is_called(const char *key, const struct tri_option_table *table,
+                      const struct tri_option *option)
+{
+    if (tri_recipe_is_name(table, option, key))
+        return true;
+    struct tri_text name = {0};
+    size_t bytes = strlen(key);
+    tri_option_print_name(table, option, &name);
+    bool below = bytes > 0 && strncmp(tri_text_data(&name), key, bytes) == 0 &&
+                 tri_text_data(&name)[bytes] == '.';
+    tri_text_free(&name);
+    return below;
+}
+
+static bool has_in_name(const char *word, const struct tri_option_table *table,
+                        const struct tri_option *option)
+{
+    (void)table; /* a section is a word of its own */
+    return *word != '\0' && (strstr(option->name, word) != NULL ||
+                             (option->aliases != NULL && strstr(option->aliases, word) != NULL));
+}
+
+bool tri_recipe_help_key(const char *key, FILE *to)
+{
+    if (print_chosen(key, is_called, to))
+        return true;
+    const struct foreign *foreign = tri_foreign_find(key);
+    if (foreign == NULL)
+        return false;
+    struct tri_text text = {0};
+    tri_text_printf(&text, "A key of other tools, not honoured here: %s.", foreign->why);
+    fprintf(to, "  %s\n", key);
+    wrap(to, 6, tri_text_data(&text));
+    tri_text_free(&text);
+    return true;
+}
+
+bool tri_recipe_help_word(const char *word, FILE *to)
+{
+    return print_chosen(word, has_in_name, to);
 }

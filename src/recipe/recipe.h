@@ -59,8 +59,12 @@ uint64_t tri_recipe_hash(const struct tri_recipe *recipe);
 /* The reference of all keys: name, type, default, range, what it does. */
 void tri_recipe_help(FILE *to);
 
-/* The same for one key, by any of its names, or for one section. False if there is none. */
+/* The same for one key, by any of its names, or for a section or group of keys; a key of other
+ * tools that is not honoured is explained. False if there is none. */
 bool tri_recipe_help_key(const char *key, FILE *to);
+
+/* The same for all keys that have `word` in one of their names. False if there is none. */
+bool tri_recipe_help_word(const char *word, FILE *to);
 
 /* Fail with "<where>: unknown key 'x'; did you mean 'y'?". */
 enum tri_status tri_recipe_unknown_key(const char *where, const char *key);

@@ -46,6 +46,10 @@ static void explains_itself(void **state)
     prints("help recipe", "\n  scheduler.warmup_steps\n");
     prints("help lr", "optimizer.learning_rate");
     prints("help scheduler", "scheduler.warmup_ratio");
+    prints("help model.rope", "model.rope.factor");
+    prints("help fpdt", "fpdt.chunk_size");
+    prints("help warmup", "scheduler.warmup_steps");
+    prints("help bf16", "use model.dtype: bfloat16");
     prints("--version", "trireme 0.");
     prints("version", "trireme 0.");
     prints("info", "CPU kernels");
@@ -59,6 +63,10 @@ static void fails_in_one_line(void **state)
     fails("my.yml", "error: the verb is missing: trireme train my.yml\n");
     fails("help data.max_lenght",
           "error: help: unknown key 'data.max_lenght'; did you mean 'data.max_length'?\n");
+    fails("help ifno", "error: unknown verb 'ifno'; did you mean 'info'?\n");
+    fails("help frobnicate",
+          "error: help: unknown key 'frobnicate' (`trireme help recipe` lists all keys)\n");
+    fails("version now", "error: version takes no 'now'\n");
     fails("train", "error: a recipe is missing: trireme train RECIPE [--key value]...\n");
     fails("info now", "error: info takes no 'now'\n");
     char args[4500];
