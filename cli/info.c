@@ -125,8 +125,11 @@ int tri_cli_info(int argc, char **argv)
         return tri_cli_end(tri_fail(TRI_INVALID, "info takes no '%.60s'", argv[1]));
     char text[256];
     line("Trireme", tri_version());
-    snprintf(text, sizeof text, "%s", __VERSION__);
-    line("compiler", text);
+#ifdef __clang__
+    line("compiler", __VERSION__); /* it names itself there */
+#else
+    line("compiler", "GNU " __VERSION__);
+#endif
     print_processor();
     print_kernels();
     line("OpenBLAS", openblas_get_config());

@@ -106,7 +106,10 @@ static enum tri_status accept_folder(const char *path, const char *id, char **ou
                       path, id);
     else if (!tri_path_exists(config))
         st =
-            tri_fail(TRI_IO, "%s has no config.json: give a folder as Transformers saves it", path);
+            tri_fail(TRI_IO,
+                     "%s has no config.json: give a folder as Transformers saves it (of a run that "
+                     "has not ended: its newest checkpoint-N)",
+                     path);
     free(config);
     if (st == TRI_OK)
         *out = copy;

@@ -158,8 +158,12 @@ static enum tri_status finish(struct loop *l)
     if (!run->recipe->checkpoint.save_end_of_training)
         return TRI_OK;
     TRI_TRY(save(l));
-    if (run->state.step < run->schedule.total_steps)
+    if (run->state.step < run->schedule.total_steps) {
+        tri_info("stopped by exit_iteration after step %" PRId64
+                 "; the same command without it, or with a later one, goes on from here",
+                 run->state.step);
         return TRI_OK;
+    }
     if (l->first)
         TRI_TRY(tri_checkpoint_export(run));
     return meet(l, "the exported step");

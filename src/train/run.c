@@ -128,7 +128,7 @@ static enum tri_status plan_steps(struct tri_run *run)
     if (total == 0)
         TRI_TRY(tri_loader_steps(run->loader, r->train.epochs, &total));
     TRI_TRY(tri_schedule_resolve(&r->scheduler, r->optimizer.learning_rate, total, &run->schedule));
-    tri_info("%" PRId64 " steps: %" PRId64 " sequences an epoch, %" PRId64 " x %" PRId64
+    tri_info("%" PRId64 " steps: %" PRId64 " sequences in the first epoch, %" PRId64 " x %" PRId64
              " x %d sequences a step (micro-batch, accumulation, replicas); %" PRId64
              " steps of warm-up",
              total, tri_dataset_sequences(run->data, 0), r->train.micro_batch_size,
@@ -194,6 +194,9 @@ static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose pu
     TRI_TRY(tri_arena_reserve(run->trainer->exec.arena, run->planned_bytes));
     if (strcmp(run->recipe->model.init, "random") == 0) {
         tri_info("weights: random, seed %" PRId64, run->recipe->train.seed);
+        if (purpose == TRI_RUN_EVAL)
+            tri_warn("model.init is random, so an untrained model is evaluated: for the one in "
+                     "model.name_or_path add --model.init checkpoint");
         return tri_trainer_init(run->trainer, (uint64_t)run->recipe->train.seed);
     }
     struct tri_flat weights = tri_flat_weights(run->trainer);

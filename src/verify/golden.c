@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "tensor/half.h"
 
@@ -148,6 +149,12 @@ static enum tri_status read_all(const char *folder, struct tri_golden *g)
     char *numbers = tri_path_join(folder, "reference.json");
     if (config == NULL || tensors == NULL || numbers == NULL) {
         st = tri_fail(TRI_NOMEM, "no memory for paths");
+        goto free_paths;
+    }
+    if (!tri_path_exists(numbers)) {
+        st = tri_fail(TRI_INVALID,
+                      "this is no golden folder, it has no reference.json; give one such "
+                      "as tests/golden/llama_gqa, or make one with tools/golden.py");
         goto free_paths;
     }
     TRI_TRY_GOTO(st, tri_model_open(config, NULL, &g->model), free_paths);
