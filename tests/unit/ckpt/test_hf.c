@@ -109,9 +109,17 @@ static void assert_same_tensors(const char *a, const char *b)
     tri_st_close(y);
 }
 
-static const char *const golden_names[] = {
-    "gpt_neox",          "gpt_neox_sequential", "llama3_rope_packed", "llama_gqa", "llama_mqa",
-    "llama_tied_batch2", "llama_yarn",          "mistral_window",     "qwen2",     "qwen3"};
+static const char *const golden_names[] = {"gpt_neox",
+                                           "gpt_neox_sequential",
+                                           "llama3_rope_packed",
+                                           "llama_gqa",
+                                           "llama_mqa",
+                                           "llama_tied_batch2",
+                                           "llama_yarn",
+                                           "mistral_window",
+                                           "phi3",
+                                           "qwen2",
+                                           "qwen3"};
 
 /* --- weights --- */
 

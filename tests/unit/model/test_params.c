@@ -99,9 +99,17 @@ static void check_parts(const struct tri_model *model)
 static void golden_folders_match(void **state)
 {
     (void)state;
-    static const char *const folders[] = {
-        "gpt_neox",          "gpt_neox_sequential", "llama3_rope_packed", "llama_gqa", "llama_mqa",
-        "llama_tied_batch2", "llama_yarn",          "mistral_window",     "qwen2",     "qwen3"};
+    static const char *const folders[] = {"gpt_neox",
+                                          "gpt_neox_sequential",
+                                          "llama3_rope_packed",
+                                          "llama_gqa",
+                                          "llama_mqa",
+                                          "llama_tied_batch2",
+                                          "llama_yarn",
+                                          "mistral_window",
+                                          "phi3",
+                                          "qwen2",
+                                          "qwen3"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         char path[512];
         snprintf(path, sizeof path, TEST_DATA "/golden/%s/config.json", folders[i]);
