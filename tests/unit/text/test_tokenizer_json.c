@@ -1,6 +1,8 @@
 /* tokenizer.json against what Hugging Face tokenizers made of the same texts. */
 #include "unit/scratch.h"
 
+#include <pthread.h>
+
 #include "base/json.h"
 #include "text/subword.h"
 #include "text/tokenizer.h"
@@ -294,6 +296,52 @@ static void test_cuts_change_nothing(void **state)
     free(text);
 }
 
+enum { THREADS = 4, TEXTS = 200 };
+
+struct caller {
+    const struct tri_tokenizer *tokenizer;
+    int64_t counts[TEXTS];
+    bool failed;
+};
+
+/* Lengths of the same texts, in another order than the other threads take them. */
+static void *count_all(void *ctx)
+{
+    struct caller *caller = ctx;
+    const int step = 7 + 2 * (int)((uintptr_t)caller / sizeof *caller % 4);
+    for (int i = 0; i < TEXTS; i++) {
+        const int n = i * step % TEXTS;
+        char text[64];
+        const int bytes = snprintf(text, sizeof text, "And the number %d begat %d.", n, n * n);
+        if (caller->tokenizer->count(caller->tokenizer, text, (size_t)bytes, &caller->counts[n]) !=
+            TRI_OK)
+            caller->failed = true;
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    static struct caller caller[THREADS + 1];
+    pthread_t thread[THREADS];
+    struct tri_tokenizer *tokenizer = must_open("gpt2_style");
+    for (int i = 0; i <= THREADS; i++)
+        caller[i].tokenizer = tokenizer;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, count_all, &caller[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    tri_tokenizer_close(tokenizer);
+    caller[THREADS].tokenizer = tokenizer = must_open("gpt2_style");
+    (void)count_all(&caller[THREADS]);
+    for (int i = 0; i <= THREADS; i++) {
+        assert_false(caller[i].failed);
+        assert_memory_equal(caller[i].counts, caller[THREADS].counts, sizeof caller[i].counts);
+    }
+    tri_tokenizer_close(tokenizer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_vocabulary_larger_than_the_embedding),
         cmocka_unit_test(test_broken_text_is_refused),
         cmocka_unit_test(test_cuts_change_nothing),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
