@@ -150,13 +150,44 @@ enum tri_status tri_checkpoint_export(struct tri_run *run)
     return TRI_OK;
 }
 
+/* A model without checkpoints was not made by a run that can go on: the export at the end would
+ * overwrite it. */
+static enum tri_status refuse_foreign_model(const char *folder)
+{
+    static const char *const names[] = {"config.json", "model.safetensors",
+                                        "model.safetensors.index.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[PATH_BYTES];
+        TRI_TRY(make_path(path, folder, names[i], 0, ""));
+        if (tri_path_exists(path))
+            return tri_fail(TRI_INVALID,
+                            "%s: there is a model and no checkpoint to go on from, so this run "
+                            "would overwrite it: choose another checkpoint.output_dir, or move the "
+                            "model away",
+                            path);
+    }
+    return TRI_OK;
+}
+
 enum tri_status tri_checkpoint_clean(struct tri_run *run)
 {
+    const char *folder = run->recipe->checkpoint.output_dir;
     int64_t *steps = NULL;
     int64_t count = 0;
-    TRI_TRY(list_checkpoints(run->recipe->checkpoint.output_dir, true, &steps, &count));
+    TRI_TRY(list_checkpoints(folder, true, &steps, &count));
     free(steps);
-    return TRI_OK;
+    return count > 0 ? TRI_OK : refuse_foreign_model(folder);
+}
+
+static enum tri_status load(struct tri_run *run, const char *path)
+{
+    TRI_TRY(tri_state_load(run, path));
+    struct tri_flat weights = {
+        .trainer = run->trainer, .data = run->trainer->weights, .dtype = run->act};
+    TRI_TRY(tri_hf_load(run->model, path, tri_flat_sink, &weights));
+    TRI_TRY(tri_state_load_tensors(run, path));
+    run->trainer->optimizer.step = run->state.step;
+    return tri_loader_seek(run->loader, run->state.position);
 }
 
 enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed)
@@ -177,13 +208,17 @@ enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed)
                         "%s is there already and checkpoint.auto_resume is false: choose another "
                         "checkpoint.output_dir, or remove it",
                         path);
-    TRI_TRY(tri_state_load(run, path));
-    struct tri_flat weights = {
-        .trainer = run->trainer, .data = run->trainer->weights, .dtype = run->act};
-    TRI_TRY(tri_hf_load(run->model, path, tri_flat_sink, &weights));
-    TRI_TRY(tri_state_load_tensors(run, path));
-    run->trainer->optimizer.step = run->state.step;
-    TRI_TRY(tri_loader_seek(run->loader, run->state.position));
+    enum tri_status st = load(run, path);
+    if (st == TRI_IO || st == TRI_FORMAT) {
+        char cause[1024];
+        snprintf(cause, sizeof cause, "%s", tri_error_text());
+        return tri_fail(st,
+                        "cannot go on from checkpoint-%" PRId64
+                        ": %s; move that folder away to go on from the checkpoint before it, or "
+                        "choose another checkpoint.output_dir",
+                        newest, cause);
+    }
+    TRI_TRY(st);
     tri_info("resumed from %s", path);
     *resumed = true;
     return TRI_OK;

@@ -22,7 +22,8 @@ enum tri_status tri_checkpoint_save(struct tri_run *run);
 /* Export the weights into OUTPUT itself: what `from_pretrained(OUTPUT)` loads. */
 enum tri_status tri_checkpoint_export(struct tri_run *run);
 
-/* Remove what an interrupted save left behind. */
+/* Remove what an interrupted save left behind, and refuse an OUTPUT with a model that no checkpoint
+ * there goes with: it is not ours to overwrite. */
 enum tri_status tri_checkpoint_clean(struct tri_run *run);
 
 /* Go on from the newest complete checkpoint of OUTPUT, if there is one: tensors, state, data

@@ -320,6 +320,25 @@ static void output_into_the_model(void **state)
     assert_int_equal(count_entries(in_scratch("model")), 1);
 }
 
+/* Nor is a model overwritten that no checkpoint beside it goes with. */
+static void output_over_another_model(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"config.json", "model.safetensors",
+                                        "model.safetensors.index.json"};
+    assert_int_equal(mkdir(in_scratch("other"), 0777), 0);
+    for (int i = 0; i < 3; i++) {
+        char path[PROGRAM_PATH], folder[PROGRAM_PATH];
+        snprintf(folder, sizeof folder, "%s/other", scratch);
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        put_text(path, "precious");
+        refused_key("--checkpoint.output_dir", folder, names[i]);
+        assert_one_error(&f, "would overwrite it");
+        assert_file_is(path, "precious");
+        assert_int_equal(remove(path), 0);
+    }
+}
+
 /* ---- resuming ---------------------------------------------------------------------------------
  */
 
@@ -354,6 +373,7 @@ static void resuming_a_damaged_checkpoint(void **state)
     char *state_text = get_text(in_scratch("out/checkpoint-5/trainer_state.json"));
     put_text(in_scratch("out/checkpoint-5/trainer_state.json"), "{\"format\": 1}");
     resume_refused("--log_interval", "1", "trainer_state.json");
+    assert_one_error(&f, "move that folder away");
     put_text(in_scratch("out/checkpoint-5/trainer_state.json"), state_text);
     free(state_text);
     write_at("out/checkpoint-5/optimizer.safetensors", 8, "x", 1);
@@ -382,6 +402,7 @@ int main(void)
         PROJECT_TEST(a_cut_off_recipe),
         PROJECT_TEST(output_that_cannot_be_written),
         PROJECT_TEST(output_into_the_model),
+        PROJECT_TEST(output_over_another_model),
         PROJECT_TEST(resuming_something_else),
         PROJECT_TEST(resuming_a_damaged_checkpoint),
     };
