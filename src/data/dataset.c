@@ -167,6 +167,11 @@ int64_t tri_dataset_sequences(const struct tri_dataset *dataset, int64_t epoch)
     return tri_order_sequences(&dataset->order, epoch);
 }
 
+bool tri_dataset_is_packed(const struct tri_dataset *dataset)
+{
+    return dataset->order.pack;
+}
+
 /* Append the tokens of a record. */
 static enum tri_status append_piece(const struct tri_dataset *dataset,
                                     const struct tri_record *record,

@@ -5,6 +5,7 @@
 #ifndef TRI_DATA_DATASET_H
 #define TRI_DATA_DATASET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -39,6 +40,9 @@ int64_t tri_dataset_max_sequence(const struct tri_dataset *dataset);
 /* Sequences of an epoch, at least 1. With packing this takes a pass over the lengths, unless the
  * epoch is the one last read from. */
 int64_t tri_dataset_sequences(const struct tri_dataset *dataset, int64_t epoch);
+
+/* Do epochs differ in their number of sequences? Then each has to be counted. */
+bool tri_dataset_is_packed(const struct tri_dataset *dataset);
 
 /* Append sequence `index` of `epoch` to a batch with room for it (max_tokens). The batch stays
  * finished: labels shifted, documents and trained tokens counted, its identity mixed with the

@@ -185,8 +185,11 @@ static enum tri_status check_result(const struct pass *pass)
     if (pass->index.count == 0)
         return tri_fail(TRI_INVALID,
                         "no sample is left: all %" PRId64 " are longer than data.max_length "
-                        "%" PRId64 " (the shortest way out: data.overlength: split)",
-                        stats->samples, pass->rule.limit);
+                        "%" PRId64 "%s",
+                        stats->samples, pass->rule.limit,
+                        pass->rule.policy == TRI_OVERLENGTH_SPLIT
+                            ? ", and no piece of them has a trained token: raise data.max_length"
+                            : " (the shortest way out: data.overlength: split)");
     return TRI_OK;
 }
 

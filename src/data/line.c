@@ -288,6 +288,8 @@ static enum tri_status parse(const char *line, size_t bytes, json_t **out)
         return tri_fail(TRI_INVALID,
                         "invalid UTF-8 at byte %zu of the line (0x%02X): write the file as UTF-8",
                         valid, (unsigned char)line[valid]);
+    if (bytes >= 3 && memcmp(line, "\xEF\xBB\xBF", 3) == 0)
+        return tri_fail(TRI_INVALID, "the line begins with a byte order mark (U+FEFF): remove it");
     json_error_t error;
     *out = json_loadb(line, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (*out)

@@ -147,14 +147,20 @@ enum tri_status tri_loader_steps(struct tri_loader *loader, double epochs, int64
 {
     const double per_step = (double)loader->micro_batch_size * (double)loader->num_batches *
                             (double)loader->replica.count;
-    const double most = 0x1p53; /* whole numbers are exact in a double up to here */
+    /* Whole numbers are exact in a double up to 2^53; packing 2^32 samples takes minutes. */
+    const bool packed = tri_dataset_is_packed(loader->dataset);
+    const double most = packed ? 0x1p32 : 0x1p53;
     if (!(epochs >= 0 && epochs * (double)tri_dataset_stats(loader->dataset)->pieces < most))
-        return tri_fail(TRI_INVALID, "epochs is %g: too many passes over %" PRId64 " samples",
+        return tri_fail(TRI_INVALID,
+                        "epochs is %g: too many passes over %" PRId64 " samples: set train_iters",
                         epochs, tri_dataset_stats(loader->dataset)->pieces);
     const int64_t whole = (int64_t)epochs;
     double sequences = 0;
-    for (int64_t epoch = 0; epoch < whole; epoch++)
-        sequences += (double)tri_dataset_sequences(loader->dataset, epoch);
+    if (packed) /* each epoch packs in its own order */
+        for (int64_t epoch = 0; epoch < whole; epoch++)
+            sequences += (double)tri_dataset_sequences(loader->dataset, epoch);
+    else
+        sequences = (double)whole * (double)tri_dataset_sequences(loader->dataset, 0);
     if (epochs > (double)whole)
         sequences +=
             ceil((epochs - (double)whole) * (double)tri_dataset_sequences(loader->dataset, whole));

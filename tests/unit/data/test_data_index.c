@@ -80,6 +80,10 @@ static void test_overlength_drop(void **state)
 
     options.max_length = 2;
     assert_refused("a.jsonl", TRI_INVALID, "no sample is left: all 2 are longer");
+    assert_refused("a.jsonl", TRI_INVALID, "data.overlength: split");
+    options.max_length = 1; /* pieces of one token train nothing */
+    options.overlength = TRI_OVERLENGTH_SPLIT;
+    assert_refused("a.jsonl", TRI_INVALID, "raise data.max_length");
 }
 
 static void test_overlength_truncate(void **state)

@@ -102,7 +102,10 @@ static void test_steps_of_a_run(void **state)
     const struct {
         double epochs;
         int64_t steps;
-    } cases[] = {{0, 0}, {0.01, 1}, {0.5, 2}, {1, 3}, {2, 6}, {3, 9}, {6, 17}, {1.5, 5}};
+    } cases[] = {
+        {0, 0},  {0.01, 1}, {0.5, 2},
+        {1, 3},  {2, 6},    {3, 9},
+        {6, 17}, {1.5, 5},  {6e12, 17 * INT64_C(1000000000000)}}; /* not counted one by one */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(tri_loader_steps(loader, cases[i].epochs, &steps), TRI_OK);
         assert_int_equal(steps, cases[i].steps);
@@ -123,6 +126,8 @@ static void test_steps_of_a_run(void **state)
         sequences += tri_dataset_sequences(dataset, epoch);
     assert_int_equal(tri_loader_steps(loader, 20, &steps), TRI_OK);
     assert_int_equal(steps, sequences);
+    assert_int_equal(tri_loader_steps(loader, 1e9, &steps), TRI_INVALID);
+    assert_error_has("train_iters");
     tri_loader_close(loader);
     tri_dataset_close(dataset);
 }

@@ -163,7 +163,7 @@ static void test_bad_lines(void **state)
         {"{\"text\": \"ab\"} {}", TRI_FORMAT, "not valid JSON"},
         {"{\"text\": \"ab\", \"text\": \"cd\"}", TRI_FORMAT, "duplicate"},
         {"{\"text\": \"\\ud800\"}", TRI_FORMAT, "not valid JSON"},
-        {"\xEF\xBB\xBF{\"text\": \"ab\"}", TRI_FORMAT, "not valid JSON"},
+        {"\xEF\xBB\xBF{\"text\": \"ab\"}", TRI_INVALID, "byte order mark"},
         {"[1, 2]", TRI_INVALID, "the line is a list: it must be one JSON object"},
         {"{\"text\": \"a\xFF\"}", TRI_INVALID, "invalid UTF-8 at byte 11 of the line (0xFF)"},
         {"{}", TRI_INVALID, "neither \"text\" nor \"input_ids\""},
