@@ -1,6 +1,7 @@
 /* Opening and closing passes; the memory of one micro-batch. */
 #include "pass/pass.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +23,8 @@ enum tri_status tri_pass_open(const struct tri_pass_config *config, struct tri_p
     /* By name: a dry backend stands for another one, but has memory of its own. */
     bool cpu = strcmp(config->exec.backend->name, "cpu") == 0;
     double loss_bytes = 0x1p30 * (o->loss_slice_gb > 0 ? o->loss_slice_gb : cpu ? 0.0625 : 1.0);
-    int64_t loss_rows =
-        (int64_t)(loss_bytes / ((double)arch->vocab * (double)tri_dtype_bytes(config->act)));
+    double row_bytes = (double)arch->vocab * (double)tri_dtype_bytes(config->act);
+    int64_t loss_rows = (int64_t)fmin(loss_bytes / row_bytes, 0x1p40);
     pass->net = (struct tri_net){.exec = config->exec,
                                  .model = config->model,
                                  .act = config->act,

@@ -1,5 +1,6 @@
 #include "train/machine.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,8 +111,8 @@ size_t tri_machine_host_bytes(void)
 size_t tri_machine_capacity(const struct tri_backend *backend,
                             const struct tri_pass_options *options)
 {
-    if (options->memory_limit_gb > 0)
-        return (size_t)(options->memory_limit_gb * 0x1p30);
+    if (options->memory_limit_gb > 0) /* 2^46 bytes of addresses are all there are to reserve */
+        return (size_t)fmin(options->memory_limit_gb * 0x1p30, 0x1p46);
     if (strcmp(backend->name, "cuda") != 0)
         return tri_machine_host_bytes();
     struct tri_cuda_info info;
