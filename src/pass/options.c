@@ -10,7 +10,7 @@ static const struct tri_option options[] = {
      .offset = AT(backend),
      .fallback = "auto",
      .choices = "auto,cpu,cuda",
-     .doc = "Where to compute. auto: CUDA if it is there.",
+     .doc = "Where to compute. auto: the CPU; whole runs on a CUDA card are not proven yet.",
      .flags = TRI_OPTION_MUTABLE},
     {.name = "cpu_kernels",
      .type = TRI_OPTION_STRING,
@@ -36,8 +36,8 @@ static const struct tri_option options[] = {
      .fallback = "full",
      .choices = "full=true=yes=on,selective,none=false=no=off",
      .doc = "What a layer keeps for its backward. full: only its input, the rest is computed "
-            "again. selective: also q, k, v, the attention output and the input of the MLP, so "
-            "that attention is not computed again. none: everything.",
+            "again. selective: also q, k, v and the attention output, so that attention is not "
+            "computed again. none: everything.",
      .flags = TRI_OPTION_MUTABLE},
     {.name = "fpdt.enabled",
      .type = TRI_OPTION_BOOL,

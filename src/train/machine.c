@@ -11,6 +11,7 @@
 #include "backend/cuda/cuda.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 static enum tri_status open_cpu(const struct tri_pass_options *options, struct tri_backend **out)
 {
@@ -25,14 +26,13 @@ static enum tri_status open_cpu(const struct tri_pass_options *options, struct t
 enum tri_status tri_machine_open(const struct tri_pass_options *options, struct tri_backend **out)
 {
     const char *name = options->backend != NULL ? options->backend : "auto";
-    if (strcmp(name, "cpu") == 0)
-        return open_cpu(options, out);
-    enum tri_status st = tri_cuda_open(NULL, out);
-    if (st == TRI_UNSUPPORTED && strcmp(name, "auto") == 0) {
-        tri_error_clear();
-        return open_cpu(options, out);
-    }
-    return st;
+    if (strcmp(name, "cuda") == 0)
+        return tri_cuda_open(NULL, out);
+    if (strcmp(name, "auto") == 0 && tri_cuda_available())
+        tri_info(
+            "there is a CUDA card; `backend: cuda` uses it: its kernels are tested and measured, "
+            "whole runs on it are not yet (prove yours with trireme check --backend cuda)");
+    return open_cpu(options, out);
 }
 
 void tri_machine_close(struct tri_backend *backend)

@@ -5,7 +5,8 @@
 #include "backend/backend.h"
 #include "pass/options.h"
 
-/* Open the backend that the options ask for; `auto` takes a CUDA card if there is one.
+/* Open the backend that the options ask for; `auto` is the CPU while whole runs on a card are not
+ * proven yet, and says so where there is one.
  * Close it with tri_machine_close. */
 enum tri_status tri_machine_open(const struct tri_pass_options *options, struct tri_backend **out);
 void tri_machine_close(struct tri_backend *backend);
