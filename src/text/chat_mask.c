@@ -109,6 +109,14 @@ static bool has_substance(const json_t *message)
            json_array_size(json_object_get(message, "tool_calls")) > 0;
 }
 
+static enum tri_status fail_nothing(const struct tri_chat_job *job, size_t index)
+{
+    return tri_fail(
+        TRI_UNSUPPORTED,
+        "message %zu (%s) is to be trained, but the chat template writes nothing for it", index,
+        tri_chat_role(json_array_get(job->messages, index)));
+}
+
 static enum tri_status mask_by_origin(const struct tri_chat_job *job,
                                       const struct tri_jinja_output *text, const bool *want,
                                       const char *header, size_t header_bytes,
@@ -133,10 +141,7 @@ static enum tri_status mask_by_origin(const struct tri_chat_job *job,
     }
     for (size_t i = 0; i < count && st == TRI_OK; i++)
         if (want[i] && first[i] == SIZE_MAX && has_substance(json_array_get(job->messages, i)))
-            st = tri_fail(TRI_UNSUPPORTED,
-                          "message %zu (%s) is to be trained, but the chat template writes nothing "
-                          "for it",
-                          i, tri_chat_role(json_array_get(job->messages, i)));
+            st = fail_nothing(job, i);
     for (size_t m = 0; m < text->num_marks && st == TRI_OK; m++) {
         const struct tri_jinja_mark *mark = &text->marks[m];
         if (mark->message < 0 || !want[mark->message])
@@ -144,8 +149,8 @@ static enum tri_status mask_by_origin(const struct tri_chat_job *job,
         const json_t *message = json_array_get(job->messages, (size_t)mark->message);
         size_t begin = mark->begin, end = mark->end, skip;
         if (m == first[mark->message]) {
-            st = tri_chat_skip_header(message, text->text + begin, end - begin, header,
-                                      header_bytes, &skip);
+            st = tri_chat_skip_header(job, (size_t)mark->message, text, mark, header, header_bytes,
+                                      &skip);
             if (st != TRI_OK)
                 break;
             begin += skip;
@@ -158,9 +163,18 @@ static enum tri_status mask_by_origin(const struct tri_chat_job *job,
     return st;
 }
 
+/* Is the message's text in this one? Without a text of its own anything will do. */
+static bool has_content(const json_t *message, const char *text, size_t bytes)
+{
+    size_t content_bytes;
+    const char *content = tri_chat_content(message, &content_bytes);
+    return content == NULL ? bytes > 0 : memmem(text, bytes, content, content_bytes) != NULL;
+}
+
 static bool starts_with(const struct tri_jinja_output *text, const struct tri_jinja_output *part)
 {
-    return part->bytes <= text->bytes && memcmp(text->text, part->text, part->bytes) == 0;
+    return part->bytes == 0 ||
+           (part->bytes <= text->bytes && memcmp(text->text, part->text, part->bytes) == 0);
 }
 
 static enum tri_status mask_by_prefix(const struct tri_chat_job *job,
@@ -181,7 +195,10 @@ static enum tri_status mask_by_prefix(const struct tri_chat_job *job,
                 before.bytes <= after.bytes) {
                 const size_t n = tri_chat_keep_end(message, text->text + before.bytes,
                                                    after.bytes - before.bytes);
-                st = add_trained(job, text, true, before.bytes, before.bytes + n, out);
+                if (has_substance(message) && !has_content(message, text->text + before.bytes, n))
+                    st = fail_nothing(job, i);
+                else
+                    st = add_trained(job, text, true, before.bytes, before.bytes + n, out);
             } else {
                 st =
                     tri_fail(TRI_UNSUPPORTED,

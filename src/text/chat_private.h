@@ -52,9 +52,12 @@ const char *tri_chat_content(const json_t *message, size_t *bytes);
 /* What the template writes to make the model begin a turn; the caller frees it. */
 enum tri_status tri_chat_header(const struct tri_chat_job *job, const bool *want, char **header,
                                 size_t *bytes);
-/* Bytes of `turn`, which message `message` wrote, that the model does not have to write. */
-enum tri_status tri_chat_skip_header(const json_t *message, const char *turn, size_t bytes,
-                                     const char *header, size_t header_bytes, size_t *out);
+/* Bytes of the stretch `mark`, the first that message `index` wrote, that come before what is
+ * trained: an assistant's header, or everything before another role's content. */
+enum tri_status tri_chat_skip_header(const struct tri_chat_job *job, size_t index,
+                                     const struct tri_jinja_output *text,
+                                     const struct tri_jinja_mark *mark, const char *header,
+                                     size_t header_bytes, size_t *out);
 /* Bytes of `turn` up to and with its end-of-turn token. */
 size_t tri_chat_keep_end(const json_t *message, const char *turn, size_t bytes);
 /* Bytes of an empty <think> block that `turn` starts with, or 0. */

@@ -86,34 +86,78 @@ static size_t common(const char *header, size_t header_bytes, const char *turn, 
     return n;
 }
 
-enum tri_status tri_chat_skip_header(const json_t *message, const char *turn, size_t bytes,
-                                     const char *header, size_t header_bytes, size_t *out)
+/* Where message `index` has its content: where the text changes when the content does. */
+static enum tri_status content_place(const struct tri_chat_job *job, size_t index,
+                                     const struct tri_jinja_output *text, size_t *out)
 {
-    size_t content_bytes = 0, place = bytes;
+    size_t content_bytes;
+    const json_t *message = json_array_get(job->messages, index);
     const char *content = tri_chat_content(message, &content_bytes);
-    const char *found = content == NULL ? NULL : memmem(turn, bytes, content, content_bytes);
-    if (found != NULL)
-        place = (size_t)(found - turn);
+    struct tri_chat_job other = *job;
+    struct tri_jinja_output changed;
+    json_t *messages = json_copy((json_t *)(uintptr_t)job->messages);
+    json_t *copy = json_copy((json_t *)(uintptr_t)message);
+    json_t *word = json_string(content != NULL && *content == 'X' ? "Y" : "X");
+    enum tri_status st = TRI_OK;
+    if (messages == NULL || copy == NULL || json_object_set(copy, "content", word) != 0 ||
+        json_array_set(messages, index, copy) != 0)
+        st = tri_fail(TRI_NOMEM, "no memory to look for the content of message %zu", index);
+    other.messages = messages;
+    if (st == TRI_OK)
+        st = tri_chat_run(&other, (int64_t)json_array_size(messages),
+                          job->options->generation_prompt, &changed);
+    if (st == TRI_OK) {
+        size_t n = 0;
+        while (n < text->bytes && n < changed.bytes && text->text[n] == changed.text[n])
+            n++;
+        /* Two characters may share their first bytes. */
+        while (n > 0 && n < text->bytes && ((unsigned char)text->text[n] & 0xC0) == 0x80)
+            n--;
+        *out = n;
+        tri_jinja_output_free(&changed);
+    }
+    json_decref(word);
+    json_decref(copy);
+    json_decref(messages);
+    return st;
+}
+
+enum tri_status tri_chat_skip_header(const struct tri_chat_job *job, size_t index,
+                                     const struct tri_jinja_output *text,
+                                     const struct tri_jinja_mark *mark, const char *header,
+                                     size_t header_bytes, size_t *out)
+{
+    const char *turn = text->text + mark->begin;
+    const size_t bytes = mark->end - mark->begin;
+    size_t content_bytes, n = 0, place = 0;
+    const json_t *message = json_array_get(job->messages, index);
+    const bool assistant = strcmp(tri_chat_role(message), "assistant") == 0;
     *out = 0;
-    if (strcmp(tri_chat_role(message), "assistant") != 0) {
-        *out = found != NULL ? place : 0;
-        return TRI_OK;
+    if (assistant) {
+        if (header_bytes == 0) /* a template without prompt: the model writes the whole turn */
+            return TRI_OK;
+        n = common(header, header_bytes, turn, bytes);
+        if (n < header_bytes) {
+            /* Perhaps they differ in the white space between turns. */
+            const size_t a = tri_space_prefix(header, header_bytes);
+            const size_t b = tri_space_prefix(turn, bytes);
+            const size_t m = common(header + a, header_bytes - a, turn + b, bytes - b);
+            if (m > 0 && m + b > n)
+                n = m + b;
+        }
     }
-    if (header_bytes == 0) /* a template without prompt: the model writes the whole turn */
-        return TRI_OK;
-    size_t n = common(header, header_bytes, turn, bytes);
-    if (n < header_bytes) {
-        /* Perhaps they differ in the white space between turns. */
-        const size_t a = tri_space_prefix(header, header_bytes), b = tri_space_prefix(turn, bytes);
-        const size_t m = common(header + a, header_bytes - a, turn + b, bytes - b);
-        if (m > 0 && m + b > n)
-            n = m + b;
+    if (n == 0 && tri_chat_content(message, &content_bytes) != NULL) {
+        TRI_TRY(content_place(job, index, text, &place));
+        if (place >= mark->begin && place < mark->end)
+            n = place - mark->begin;
+        else
+            place = 0;
     }
-    if (n == 0 && found == NULL)
+    if (assistant && n == 0 && place == 0)
         return tri_fail(TRI_UNSUPPORTED,
                         "the chat template's assistant turn does not start with its generation "
                         "prompt; put {%% generation %%} around what is to be trained");
-    *out = n == 0 || n > place ? place : n;
+    *out = n;
     return TRI_OK;
 }
 

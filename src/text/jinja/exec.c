@@ -120,16 +120,22 @@ static enum tri_status exec_for(struct tri_jinja_run *run, const struct tri_jinj
     loop->items = items;
     const int64_t message = run->message;
     const struct tri_jinja_value self = {.kind = TRI_JINJA_LOOP, .as.loop = loop};
+    struct tri_jinja_scope *scope = NULL;
     for (; loop->index < items->count && flow != TRI_JINJA_BREAK; loop->index++) {
         struct tri_jinja_value item = items->items[loop->index];
         TRI_TRY(tri_jinja_step(run, 1));
-        TRI_TRY(tri_jinja_push_scope(run, outer));
+        /* Each turn has names of its own; only a macro may still need those of the last one. */
+        if (scope == NULL || scope->captured)
+            TRI_TRY(tri_jinja_push_scope(run, outer));
+        scope = run->scope;
+        scope->count = 0;
         TRI_TRY(tri_jinja_set(run, TRI_JINJA_SYMBOL_LOOP, self));
         run->line = node->line;
         TRI_TRY(tri_jinja_assign(run, node->list, item));
         if (item.kind == TRI_JINJA_DICT && item.as.dict->message >= 0)
             run->message = item.as.dict->message;
         TRI_TRY(tri_jinja_exec(run, node->b, &flow));
+        run->scope = scope;
     }
     run->message = message;
     run->scope = outer;
@@ -207,6 +213,8 @@ static enum tri_status exec_macro(struct tri_jinja_run *run, const struct tri_ji
     if (macro == NULL)
         return tri_jinja_pool_fail(&run->pool, run->jinja->what);
     *macro = (struct tri_jinja_macro){.node = node, .scope = run->scope};
+    for (struct tri_jinja_scope *s = run->scope; s != NULL && !s->captured; s = s->parent)
+        s->captured = true;
     return tri_jinja_set(run, node->symbol,
                          (struct tri_jinja_value){.kind = TRI_JINJA_MACRO, .as.macro = macro});
 }

@@ -32,7 +32,8 @@ enum tri_status tri_jinja_iterate(struct tri_jinja_run *run, struct tri_jinja_va
         /* A generator is used up by whoever iterates first. */
         struct tri_jinja_list *left = value.as.list;
         TRI_TRY(tri_jinja_list(&run->pool, TRI_JINJA_LIST, 0, &list));
-        list.as.list->items = left->items + left->next;
+        if (left->next < left->count)
+            list.as.list->items = left->items + left->next;
         list.as.list->count = list.as.list->capacity = left->count - left->next;
         left->next = left->count;
         *out = list.as.list;

@@ -29,6 +29,7 @@ struct tri_jinja_scope {
     struct tri_jinja_scope *parent;
     struct tri_jinja_variable *items;
     int count, capacity;
+    bool captured; /* a macro was defined inside */
 };
 
 struct tri_jinja_loop {
