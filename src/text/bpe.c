@@ -1,5 +1,5 @@
 /* The model of a byte-pair encoding: read, checked, and prepared for fast look-ups. */
-#include "text/bpe.h"
+#include "text/bpe_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -61,8 +61,4 @@ void tri_bpe_work_close(struct tri_bpe_work *work); /* NULL is allowed */
 enum tri_status tri_bpe_encode(const struct tri_bpe *bpe, struct tri_bpe_work *work,
                                const char *piece, size_t bytes, bool as_bytes, struct tri_ids *ids);
 
-/* Private to bpe*.c. */
-const struct tri_merge *tri_bpe_find(const struct tri_bpe *bpe, int32_t left, int32_t right);
-bool tri_bpe_joins(const struct tri_bpe *bpe, uint32_t left, uint32_t right);
-
 #endif
