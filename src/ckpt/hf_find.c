@@ -65,7 +65,7 @@ static enum tri_status find_snapshot(const char *id, const char *cache, struct t
     if (!tri_path_exists(tri_text_data(out)))
         return tri_fail(TRI_IO,
                         "model %s is neither a folder nor in the Hugging Face cache %s: Trireme "
-                        "does not download, run: huggingface-cli download %s",
+                        "does not download, run: hf download %s",
                         id, cache, id);
 
     char *revision = NULL;
@@ -73,7 +73,7 @@ static enum tri_status find_snapshot(const char *id, const char *cache, struct t
     revision[strcspn(revision, " \t\r\n")] = '\0';
     enum tri_status st = TRI_OK;
     if (!is_hub_id(revision) || strchr(revision, '/') != NULL) {
-        st = tri_fail(TRI_FORMAT, "%s does not hold a revision: run: huggingface-cli download %s",
+        st = tri_fail(TRI_FORMAT, "%s does not hold a revision: run: hf download %s",
                       tri_text_data(out), id);
         goto free_revision;
     }
@@ -101,8 +101,7 @@ static enum tri_status accept_folder(const char *path, const char *id, char **ou
         st = tri_fail(TRI_NOMEM, "no memory for the path %s", path);
     else if (!tri_path_exists(config) && id != NULL)
         st = tri_fail(TRI_IO,
-                      "%s has no config.json, its download did not finish: run: huggingface-cli "
-                      "download %s",
+                      "%s has no config.json, its download did not finish: run: hf download %s",
                       path, id);
     else if (!tri_path_exists(config))
         st =

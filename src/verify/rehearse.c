@@ -2,6 +2,7 @@
 
 #include "backend/dry/dry.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "train/machine.h"
 #include "train/run.h"
 
@@ -52,6 +53,9 @@ enum tri_status tri_rehearse(struct tri_recipe *recipe, struct tri_rehearsal *ou
     if (r.tokens == 0)
         return tri_fail(TRI_INVALID, "rehearse needs a length: give data.max_length, such as "
                                      "--data.max_length 128k");
+    if (recipe->train.ranks > 1)
+        tri_warn("ranks: %lld has no effect: rehearse shows one rank that holds the whole sequence",
+                 (long long)recipe->train.ranks);
     TRI_TRY(tri_run_open_model(recipe, &run));
     enum tri_status st = tri_dry_open(run->backend, TRI_DRY_REHEARSE, &dry);
     if (st == TRI_OK)
