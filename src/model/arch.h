@@ -140,7 +140,7 @@ enum tri_status tri_config_merge(const struct json_t *config, const struct json_
 
 void tri_model_close(struct tri_model *model);
 
-/* R/2 rotation frequencies for sequences of `length` tokens (only `dynamic` looks at it and at
+/* R/2 rotation frequencies for documents of `length` tokens (only `dynamic` looks at it and at
  * `max_positions`) and the factor that yarn puts on cos and sin (1 for the others). `inv_freq` has
  * room for rotary_dim/2 doubles. */
 void tri_rope_frequencies(const struct tri_rope *rope, int64_t max_positions, int64_t length,

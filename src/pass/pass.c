@@ -88,6 +88,25 @@ static enum tri_status upload_rows(struct tri_pass *pass, struct tri_view to, co
     return TRI_OK;
 }
 
+/* The frequencies of the document with token t, and the first token that does not share them. Only
+ * dynamic ones depend on a document: on its own length, so that it never feels its neighbours. */
+static int64_t document_frequencies(const struct tri_pass *pass, int64_t *doc, int64_t t,
+                                    double *inv_freq, double *scale)
+{
+    const struct tri_arch *arch = &pass->net.model->arch;
+    const struct tri_batch *batch = pass->net.batch;
+    int64_t length = arch->max_positions;
+    int64_t end = batch->num_tokens;
+    if (arch->rope.type == TRI_ROPE_DYNAMIC) {
+        while (batch->doc_begin[*doc + 1] <= t)
+            (*doc)++;
+        end = batch->doc_begin[*doc + 1];
+        length = batch->positions[end - 1] + 1;
+    }
+    tri_rope_frequencies(&arch->rope, arch->max_positions, length, inv_freq, scale);
+    return end;
+}
+
 /* The rotary table of this rank's positions. */
 static enum tri_status build_rope(struct tri_pass *pass, const struct tri_batch *batch)
 {
@@ -96,25 +115,32 @@ static enum tri_status build_rope(struct tri_pass *pass, const struct tri_batch 
     enum { MAX_PAIRS = 512 };
     double inv_freq[MAX_PAIRS];
     double scale;
-    int64_t longest = 0;
-    void *positions;
+    void *data;
     if (arch->rope.rotary_dim / 2 > MAX_PAIRS)
         return tri_fail(TRI_UNSUPPORTED,
                         "rotary embedding over %lld elements of a head; at most %d",
                         (long long)arch->rope.rotary_dim, 2 * MAX_PAIRS);
-    for (int64_t i = 0; i < batch->num_docs; i++) {
-        int64_t last = batch->positions[batch->doc_begin[i + 1] - 1];
-        if (last + 1 > longest)
-            longest = last + 1;
-    }
-    tri_rope_frequencies(&arch->rope, arch->max_positions, longest, inv_freq, &scale);
     TRI_TRY(tri_net_scratch(net, "rotary table", net->stat, net->num_rows, arch->rope.rotary_dim,
                             &net->rope));
     size_t mark = tri_arena_mark(net->exec.arena);
     TRI_TRY(tri_arena_alloc(net->exec.arena, "positions",
-                            (size_t)net->num_rows * sizeof *batch->positions, &positions));
-    TRI_TRY(upload_rows(pass, tri_view1(positions, TRI_I64, net->num_rows), batch->positions));
-    TRI_TRY(net->exec.ops->rope_table(net->exec.stream, net->rope, positions, inv_freq, scale));
+                            (size_t)net->num_rows * sizeof *batch->positions, &data));
+    const int64_t *positions = data;
+    TRI_TRY(upload_rows(pass, tri_view1(data, TRI_I64, net->num_rows), batch->positions));
+    int64_t doc = 0;
+    for (int64_t i = 0; i < tri_pass_chunks(pass); i++) {
+        struct tri_range part = tri_layout_part(&net->exchange.layout, i, tri_pass_rank(pass));
+        int64_t row = tri_layout_rows(&net->exchange.layout, i, tri_pass_rank(pass)).begin;
+        while (part.count > 0) {
+            int64_t end = document_frequencies(pass, &doc, part.begin, inv_freq, &scale);
+            int64_t rows = end - part.begin < part.count ? end - part.begin : part.count;
+            TRI_TRY(net->exec.ops->rope_table(net->exec.stream, tri_view_rows(net->rope, row, rows),
+                                              positions + row, inv_freq, scale));
+            part.begin += rows;
+            part.count -= rows;
+            row += rows;
+        }
+    }
     tri_arena_release(net->exec.arena, mark);
     return TRI_OK;
 }

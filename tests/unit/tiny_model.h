@@ -42,6 +42,12 @@ static const struct tiny_model tiny_models[] = {
     {"gpt_neox, sequential", "{" TINY_COMMON "\"model_type\":\"gpt_neox\",\"hidden_act\":\"gelu\","
                              "\"layer_norm_eps\":1e-5,\"rotary_pct\":1.0,"
                              "\"use_parallel_residual\":false,\"tie_word_embeddings\":false}"},
+    {"llama, dynamic rope",
+     "{\"vocab_size\":64,\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+     "\"intermediate_size\":48,\"max_position_embeddings\":8,\"model_type\":\"llama\","
+     "\"num_key_value_heads\":2,\"hidden_act\":\"silu\",\"rms_norm_eps\":1e-6,"
+     "\"rope_parameters\":{\"rope_type\":\"dynamic\",\"rope_theta\":10000.0,\"factor\":2.0},"
+     "\"tie_word_embeddings\":false}"},
 };
 
 enum { NUM_TINY_MODELS = sizeof tiny_models / sizeof tiny_models[0] };
