@@ -264,6 +264,12 @@ static enum tri_status read_stream(struct reader *reader, struct tri_yaml **root
 enum tri_status tri_yaml_parse_value(const char *what, const char *text, size_t bytes,
                                      struct tri_yaml **out)
 {
+    /* A byte order mark, as some editors on Windows write, is no text: libyaml skips it only where
+     * it guesses the encoding itself. */
+    if (bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
+        text += 3;
+        bytes -= 3;
+    }
     struct reader reader = {.what = what, .text = text, .bytes = bytes};
     if (bytes > MAX_BYTES)
         return tri_fail(TRI_FORMAT, "%s: %zu bytes are too many (the limit is 1 MiB)", what, bytes);

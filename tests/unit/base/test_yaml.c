@@ -47,6 +47,23 @@ static void knows_places(void **state)
     tri_yaml_free(root);
 }
 
+static void skips_a_byte_order_mark(void **state)
+{
+    (void)state;
+    struct tri_yaml *root = parse("\xEF\xBB\xBF"
+                                  "a: 1\nb: 2\n");
+    assert_int_equal(root->count, 2);
+    assert_string_equal(root->first->key, "a");
+    assert_int_equal(root->first->key_line, 1);
+    tri_yaml_free(root);
+    root = parse("\xEF\xBB\xBF");
+    assert_int_equal(root->count, 0);
+    tri_yaml_free(root);
+    fails_text("a: 1\n\xEF\xBB\xBF"
+               "b: 2\n",
+               "x.yml:2");
+}
+
 static void reads_nothing_as_an_empty_mapping(void **state)
 {
     (void)state;
@@ -194,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knows_places),
+        cmocka_unit_test(skips_a_byte_order_mark),
         cmocka_unit_test(reads_nothing_as_an_empty_mapping),
         cmocka_unit_test(refuses_duplicates),
         cmocka_unit_test(refuses_bad_syntax),
