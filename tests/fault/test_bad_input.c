@@ -271,6 +271,7 @@ static void values_out_of_range(void **state)
     (void)state;
     refused_key("--optimizer.learning_rate", "-1", "optimizer.learning_rate");
     refused_key("--optimizer.learning_rate", "fast", "optimizer.learning_rate");
+    refused_key("--optimizer.eps", "0", "optimizer.eps"); /* 0/0 where a gradient is 0 */
     refused_key("--scheduler.name", "cosin", "scheduler.name");
     refused_key("--micro_batch_size", "0", "micro_batch_size");
     refused_key("--sequence_parallel_size", "2", "sequence_parallel_size");
