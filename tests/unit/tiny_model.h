@@ -110,7 +110,9 @@ static inline void tiny_weights(struct tri_trainer *t, bool zero)
     assert_int_equal(tri_trainer_weights_loaded(t), TRI_OK);
 }
 
-static inline struct tiny tiny_open(const char *config, const struct tiny_way *way)
+/* As one of several ranks; NULL communicators: alone. */
+static inline struct tiny tiny_open_on(const char *config, const struct tiny_way *way,
+                                       struct tri_comm *world, struct tri_comm *sequence)
 {
     struct tiny tiny = {.model = tiny_parse(config)};
     struct tri_cpu_config cpu = {.threads = way->threads > 0 ? way->threads : 1,
@@ -124,11 +126,18 @@ static inline struct tiny tiny_open(const char *config, const struct tiny_way *w
                                          .capacity = (size_t)1 << 28,
                                          .pass = &way->pass,
                                          .optimizer = &optimizer,
-                                         .clip = 1.0};
+                                         .clip = 1.0,
+                                         .world = world,
+                                         .sequence = sequence};
     if (tri_trainer_open(&trainer, &tiny.trainer) != TRI_OK)
         fail_msg("%s", tri_error_text());
     tiny_weights(tiny.trainer, false);
     return tiny;
+}
+
+static inline struct tiny tiny_open(const char *config, const struct tiny_way *way)
+{
+    return tiny_open_on(config, way, NULL, NULL);
 }
 
 static inline void tiny_close(struct tiny *tiny)
