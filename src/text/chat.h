@@ -13,6 +13,9 @@
  * 3. A template that does not loop over the messages themselves: by prefixes, messages [0, i) with
  *    the generation prompt against messages [0, i]. Both must be beginnings of the whole text; a
  *    template for which they are not is refused.
+ * What a template writes for one message while it handles another is that other's: a template that
+ * puts the end of a turn at the start of the next one (Apertus) leaves it untrained without
+ * generation blocks.
  *
  * Which messages are trained: those whose role is in `roles` (after the last user message alone if
  * `last_round` is set), unless the message has a field "train" or "loss" (true or false) or

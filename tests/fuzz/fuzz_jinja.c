@@ -94,8 +94,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (messages == NULL) {
         messages = json_loads(messages_text, 0, NULL);
         tools = json_loads(tools_text, 0, NULL);
-        variables = json_pack("{sssssOsn}", "bos_token", "<s>", "eos_token", "</s>", "tools",
-                              tools, "documents");
+        variables = json_pack("{sssssOsn}", "bos_token", "<s>", "eos_token", "</s>", "tools", tools,
+                              "documents");
         CHECK(messages != NULL && tools != NULL && variables != NULL);
     }
     struct tri_jinja *jinja;
