@@ -5,8 +5,18 @@
 # statically. cuBLASLt and cuDNN give headers here and are opened at run time.
 set(TRIREME_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO, ON or OFF")
 set_property(CACHE TRIREME_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(TRIREME_CUDA_ARCHITECTURES "80;86;89;90;100;120" CACHE STRING
-  "Compute capabilities that kernels are built for; fewer build faster")
+# Each compute capability takes a minute to build, so a build at home is for the card that is here
+# (or Hopper without one); the preset `portable` is for all that are supported.
+execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+  OUTPUT_VARIABLE TRIREME_CARDS ERROR_QUIET RESULT_VARIABLE TRIREME_NO_CARD)
+string(REGEX MATCHALL "[0-9]+\\.[0-9]" TRIREME_CARDS "${TRIREME_CARDS}")
+list(TRANSFORM TRIREME_CARDS REPLACE "\\." "")
+list(REMOVE_DUPLICATES TRIREME_CARDS)
+if(NOT TRIREME_CARDS)
+  set(TRIREME_CARDS 90)
+endif()
+set(TRIREME_CUDA_ARCHITECTURES "${TRIREME_CARDS}" CACHE STRING
+  "Compute capabilities that kernels are built for, such as 80;86;89;90;100;120")
 
 set(TRIREME_HAVE_CUDA FALSE)
 if(TRIREME_CUDA)

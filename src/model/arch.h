@@ -54,6 +54,8 @@ struct tri_arch {
     double init_range;     /* standard deviation of random weights */
     int64_t *window;       /* (L) sliding window of each layer, 0: full attention */
     char dtype[16];        /* "float32", "bfloat16", ...: as in config.json; empty if absent */
+    int64_t padding_row;   /* embedding row that gets no gradient from the tokens (PyTorch's
+                              padding_idx); -1: none */
     int64_t bos, eos, pad; /* -1: absent */
 };
 

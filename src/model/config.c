@@ -262,6 +262,7 @@ static enum tri_status read_arch(const struct tri_config *c, const struct tri_fa
     TRI_TRY(read_token(c, "bos_token_id", family->bos, a->vocab, &a->bos));
     TRI_TRY(read_token(c, "eos_token_id", family->eos, a->vocab, &a->eos));
     TRI_TRY(read_token(c, "pad_token_id", family->pad, a->vocab, &a->pad));
+    a->padding_row = family->trains_padding ? -1 : a->pad;
     TRI_TRY(tri_config_rope(c, family, a->head_dim, a->max_positions, &a->rope));
     return tri_config_windows(c, family, a->num_layers, &a->window);
 }

@@ -229,6 +229,7 @@ static const struct tri_family families[] = {
         .head_dim = -1,
         .mlp_width = 24576,
         .max_positions = 2048,
+        .trains_padding = true,
         .bos = 0,
         .eos = 2,
         .pad = -1,

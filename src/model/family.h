@@ -63,6 +63,7 @@ struct tri_family {
     int64_t num_kv_heads; /* 0: num_attention_heads; -1: the family has none of its own */
     int64_t head_dim;     /* 0: hidden_size / num_attention_heads; -1: always that */
     int64_t mlp_width, max_positions;
+    bool trains_padding;   /* the embedding has no padding_idx, whatever pad_token_id says */
     int64_t bos, eos, pad; /* -1: none */
 };
 

@@ -4,6 +4,7 @@
  * clock or a signal is agreed at each step boundary, so that all ranks do the same. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -86,6 +87,20 @@ static enum tri_status evaluate(struct loop *l)
     return l->metrics == NULL ? TRI_OK : tri_metrics_eval(l->metrics, l->run, &result);
 }
 
+/* The next step's data. When a file is gone or was changed the steps that were done are worth
+ * saving; with several ranks the others are already waiting in the step, so nobody can. */
+static enum tri_status next_data(struct loop *l, struct tri_step_data *data)
+{
+    enum tri_status st = tri_loader_next(l->run->loader, data);
+    if (st == TRI_OK || l->saved || l->run->state.step == 0 || l->run->mesh.world != NULL)
+        return st;
+    char cause[1024];
+    snprintf(cause, sizeof cause, "%s", tri_error_text());
+    if (save(l) == TRI_OK)
+        return tri_fail(st, "%s (step %" PRId64 " is saved)", cause, l->run->state.step);
+    return tri_fail(st, "%s", cause);
+}
+
 /* One step from data to metrics. */
 static enum tri_status step(struct loop *l)
 {
@@ -96,7 +111,7 @@ static enum tri_status step(struct loop *l)
     double start = tri_clock();
     if (o->overfit_first_batch)
         TRI_TRY(tri_loader_seek(run->loader, (struct tri_data_position){0, 0}));
-    TRI_TRY(tri_loader_next(run->loader, &data));
+    TRI_TRY(next_data(l, &data));
     double lr = tri_schedule_rate(&run->schedule, run->state.step + 1);
     tri_arena_restart_trace(run->trainer->exec.arena);
     TRI_TRY(tri_train_step(run->trainer, data.batches, data.num_batches, lr, &stats));

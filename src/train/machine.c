@@ -92,6 +92,23 @@ static size_t available_memory(void)
     return kib > 0 ? (size_t)kib * 1024 : SIZE_MAX;
 }
 
+/* What `ulimit -v` leaves; threads and libraries want some of it too. */
+static size_t addresses_left(void)
+{
+    struct rlimit limit;
+    unsigned long long pages = 0;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file != NULL) {
+        if (fscanf(file, "%llu", &pages) != 1)
+            pages = 0;
+        fclose(file);
+    }
+    size_t used = (size_t)pages * (size_t)sysconf(_SC_PAGESIZE) + ((size_t)64 << 20);
+    return (size_t)limit.rlim_cur > used ? ((size_t)limit.rlim_cur - used) / 8 * 7 : 0;
+}
+
 size_t tri_machine_host_bytes(void)
 {
     size_t bytes = available_memory();
@@ -101,10 +118,9 @@ size_t tri_machine_host_bytes(void)
         size_t left = most > now ? most - now : 0;
         bytes = left < bytes ? left : bytes;
     }
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        (size_t)limit.rlim_cur < bytes)
-        bytes = (size_t)limit.rlim_cur;
+    size_t addresses = addresses_left();
+    if (addresses < bytes)
+        bytes = addresses;
     return bytes;
 }
 
