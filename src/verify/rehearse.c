@@ -2,7 +2,7 @@
 
 #include "backend/dry/dry.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "comm/self/self.h"
 #include "train/machine.h"
 #include "train/run.h"
 
@@ -17,7 +17,23 @@ static enum tri_status check_plan(const struct tri_rehearsal *r, size_t capacity
     return TRI_OK;
 }
 
+/* The first of the recipe's ranks, talking to nobody. */
+static enum tri_status open_ranks(const struct tri_recipe *recipe, struct tri_comm **world,
+                                  struct tri_comm **sequence)
+{
+    int64_t ranks = recipe->train.ranks;
+    int64_t shards = recipe->train.sequence_parallel_size;
+    if (ranks == 1)
+        return TRI_OK;
+    if (shards > ranks || (shards > 0 && ranks % shards != 0))
+        return tri_fail(TRI_INVALID, "sequence_parallel_size %lld does not divide %lld ranks",
+                        (long long)shards, (long long)ranks);
+    TRI_TRY(tri_comm_dry(0, (int)ranks, true, world));
+    return tri_comm_dry(0, (int)(shards > 0 ? shards : ranks), true, sequence);
+}
+
 static enum tri_status rehearse(struct tri_run *run, struct tri_backend *dry,
+                                struct tri_comm *world, struct tri_comm *sequence,
                                 struct tri_rehearsal *r)
 {
     const struct tri_recipe *recipe = run->recipe;
@@ -28,7 +44,9 @@ static enum tri_status rehearse(struct tri_run *run, struct tri_backend *dry,
                                             tri_machine_capacity(run->backend, &recipe->pass),
                                         .pass = &recipe->pass,
                                         .optimizer = &recipe->optimizer,
-                                        .clip = recipe->train.gradient_clipping};
+                                        .clip = recipe->train.gradient_clipping,
+                                        .world = world,
+                                        .sequence = sequence};
     int64_t micro = recipe->train.gradient_accumulation_steps;
     struct tri_trainer *trainer = NULL;
     double start = tri_clock();
@@ -49,18 +67,21 @@ enum tri_status tri_rehearse(struct tri_recipe *recipe, struct tri_rehearsal *ou
 {
     struct tri_run *run = NULL;
     struct tri_backend *dry = NULL;
+    struct tri_comm *world = NULL;
+    struct tri_comm *sequence = NULL;
     struct tri_rehearsal r = {.tokens = recipe->data.max_length * recipe->train.micro_batch_size};
     if (r.tokens == 0)
         return tri_fail(TRI_INVALID, "rehearse needs a length: give data.max_length, such as "
                                      "--data.max_length 128k");
-    if (recipe->train.ranks > 1)
-        tri_warn("ranks: %lld has no effect: rehearse shows one rank that holds the whole sequence",
-                 (long long)recipe->train.ranks);
     TRI_TRY(tri_run_open_model(recipe, &run));
-    enum tri_status st = tri_dry_open(run->backend, TRI_DRY_REHEARSE, &dry);
+    enum tri_status st = open_ranks(recipe, &world, &sequence);
     if (st == TRI_OK)
-        st = rehearse(run, dry, &r);
+        st = tri_dry_open(run->backend, TRI_DRY_REHEARSE, &dry);
+    if (st == TRI_OK)
+        st = rehearse(run, dry, world, sequence, &r);
     tri_dry_close(dry);
+    tri_comm_close(sequence);
+    tri_comm_close(world);
     tri_run_close(run);
     if (st == TRI_OK)
         *out = r;

@@ -14,7 +14,9 @@ struct tri_rehearsal {
     double seconds;
 };
 
-/* Token-wise work runs for real, products and attention on their first tile. Needs config.json and
+/* With several ranks, what the first of them would take: its share of the sequence.
+ *
+ * Token-wise work runs for real, products and attention on their first tile. Needs config.json and
  * data.max_length, but neither weights nor data. */
 enum tri_status tri_rehearse(struct tri_recipe *recipe, struct tri_rehearsal *out);
 

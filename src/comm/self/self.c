@@ -122,6 +122,18 @@ static enum tri_status dry_all_to_all(struct tri_comm *comm, struct tri_stream *
     return TRI_OK;
 }
 
+static enum tri_status touching_all_to_all(struct tri_comm *comm, struct tri_stream *s, int parts,
+                                           const struct tri_block *send,
+                                           const struct tri_block *recv)
+{
+    (void)s;
+    (void)send;
+    for (int i = 0; i < parts * comm->size; i++)
+        for (int64_t row = 0; row < recv[i].rows; row++)
+            memset((char *)recv[i].data + (size_t)row * recv[i].stride, 0, recv[i].row_bytes);
+    return TRI_OK;
+}
+
 static enum tri_status dry_all_gather(struct tri_comm *comm, struct tri_stream *s, void *recv,
                                       const void *send, size_t bytes)
 {
@@ -140,12 +152,7 @@ static enum tri_status dry_reduce_scatter(struct tri_comm *comm, struct tri_stre
     return dry_all_gather(comm, s, recv, send, (size_t)n);
 }
 
-static enum tri_status dry_split(struct tri_comm *comm, int color, int key, struct tri_comm **out)
-{
-    (void)color;
-    (void)key;
-    return tri_comm_dry(comm->rank, comm->size, out);
-}
+static enum tri_status dry_split(struct tri_comm *comm, int color, int key, struct tri_comm **out);
 
 /* As if every rank held the same. */
 static enum tri_status dry_reduce_host(struct tri_comm *comm, void *values, int64_t n,
@@ -174,12 +181,33 @@ static const struct tri_comm_ops dry_ops = {
     .close = close_self,
 };
 
-enum tri_status tri_comm_dry(int rank, int size, struct tri_comm **out)
+static const struct tri_comm_ops touching_ops = {
+    .name = "dry",
+    .all_to_all = touching_all_to_all,
+    .all_gather = dry_all_gather,
+    .reduce_scatter = dry_reduce_scatter,
+    .all_reduce = all_reduce,
+    .broadcast = broadcast,
+    .reduce_host = dry_reduce_host,
+    .split = dry_split,
+    .abort = abort_job,
+    .close = close_self,
+};
+
+enum tri_status tri_comm_dry(int rank, int size, bool touch, struct tri_comm **out)
 {
     struct tri_comm *comm = calloc(1, sizeof *comm);
     if (comm == NULL)
         return tri_fail(TRI_NOMEM, "no memory for a communicator");
-    *comm = (struct tri_comm){.ops = &dry_ops, .rank = rank, .size = size, .world_rank = rank};
+    *comm = (struct tri_comm){
+        .ops = touch ? &touching_ops : &dry_ops, .rank = rank, .size = size, .world_rank = rank};
     *out = comm;
     return TRI_OK;
+}
+
+static enum tri_status dry_split(struct tri_comm *comm, int color, int key, struct tri_comm **out)
+{
+    (void)color;
+    (void)key;
+    return tri_comm_dry(comm->rank, comm->size, comm->ops == &touching_ops, out);
 }

@@ -6,9 +6,10 @@
 
 enum tri_status tri_comm_self(struct tri_comm **out);
 
-/* One rank of `size` that talks to nobody: every call succeeds and moves nothing, and sums of host
- * values are as if every rank held the same. What a rank of a
- * job would allocate is counted and rehearsed with it, on one machine and in one thread. */
-enum tri_status tri_comm_dry(int rank, int size, struct tri_comm **out);
+/* One rank of `size` that talks to nobody: every call succeeds, and sums of host values are as if
+ * every rank held the same. What a rank of a job would allocate is counted with it, on one machine
+ * and in one thread; with `touch` an exchange also sets what it would have received (host memory)
+ * to zero, for rehearsals. */
+enum tri_status tri_comm_dry(int rank, int size, bool touch, struct tri_comm **out);
 
 #endif

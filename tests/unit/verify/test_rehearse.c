@@ -57,6 +57,8 @@ static void trace_is_that_of_training(void **state)
     (void)state;
     char first[17];
     put_full_samples("full.jsonl", 6, 160);
+    const char *const shared[] = {"--ranks", "2", NULL}; /* the first of two ranks */
+    assert_rehearsed(shared);
     const char *const plain[] = {NULL};
     assert_rehearsed(plain);
     read_trace(f.out, "allocation trace ", first);
