@@ -8,7 +8,8 @@ const struct tri_jinja_builtin *tri_jinja_find(struct tri_jinja_builtins table, 
 {
     for (size_t i = 0; i < table.count; i++) {
         const char *known = table.items[i].name;
-        if (strncmp(known, name, bytes) == 0 && known[bytes] == '\0')
+        /* A name from a template may hold any byte, a zero too. */
+        if (strlen(known) == bytes && memcmp(known, name, bytes) == 0)
             return &table.items[i];
     }
     return NULL;
