@@ -2,6 +2,7 @@
 # Run the fuzz harnesses, two at a time, on the build of the preset fuzz.
 #
 # Usage: tools/fuzz.sh SECONDS [NAME ...]      (default: every harness)
+# FUZZ_SEED=N walks the same way every time; without it each run explores on its own.
 # New inputs collect in build/fuzz/corpus/NAME; an input that breaks something is written to
 # build/fuzz/findings, and the exit status is 1.
 set -euo pipefail
@@ -29,6 +30,7 @@ fuzz() {
     local folders=("$found")
     [ ! -d "$seeds" ] || folders+=("$seeds")
     local options=(-max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
+        -seed="${FUZZ_SEED:-0}"
         -artifact_prefix="build/fuzz/findings/$name-")
     [ ! -f "$dictionary" ] || options+=(-dict="$dictionary")
     if "build/fuzz/tests/fuzz/fuzz_$name" "${options[@]}" "${folders[@]}" >"$log" 2>&1; then
