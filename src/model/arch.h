@@ -51,12 +51,13 @@ struct tri_arch {
     bool qk_norm;           /* RMSNorm over D on each query and key head, before RoPE */
     bool qkv_bias, out_bias, mlp_bias, norm_bias;
     bool tied_embeddings;
-    double init_range;     /* standard deviation of random weights */
-    int64_t *window;       /* (L) sliding window of each layer, 0: full attention */
-    char dtype[16];        /* "float32", "bfloat16", ...: as in config.json; empty if absent */
-    int64_t padding_row;   /* embedding row that gets no gradient from the tokens (PyTorch's
-                              padding_idx); -1: none */
-    int64_t bos, eos, pad; /* -1: absent */
+    double init_range; /* standard deviation of random weights */
+    int64_t *window;   /* (L) sliding window of each layer, 0: full attention */
+    char dtype[16];    /* "float32", "bfloat16", ...: as in config.json; empty if absent */
+    char attn_implementation[48]; /* that config.json pins; empty if it pins none */
+    int64_t padding_row;          /* embedding row that gets no gradient from the tokens (PyTorch's
+                                     padding_idx); -1: none */
+    int64_t bos, eos, pad;        /* -1: absent */
 };
 
 /* What a parameter is within its layer. Layer parameters come first. */

@@ -1,4 +1,5 @@
 /* config.json becomes struct tri_arch. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,6 +252,17 @@ static enum tri_status read_token(const struct tri_config *c, const char *key, i
     return TRI_OK;
 }
 
+/* What the attention was written for, if the file pins it. A null pins nothing. */
+static void read_attention(const struct tri_config *c, struct tri_arch *a)
+{
+    static const char *const keys[] = {"_attn_implementation", "attn_implementation"};
+    for (int i = 0; i < 2; i++) {
+        const char *name = json_string_value(json_object_get(c->object, keys[i]));
+        if (name != NULL && a->attn_implementation[0] == '\0')
+            snprintf(a->attn_implementation, sizeof a->attn_implementation, "%s", name);
+    }
+}
+
 static enum tri_status read_arch(const struct tri_config *c, const struct tri_family *family,
                                  struct tri_arch *a)
 {
@@ -259,6 +271,7 @@ static enum tri_status read_arch(const struct tri_config *c, const struct tri_fa
     TRI_TRY(read_sizes(c, family, a));
     TRI_TRY(read_block(c, family, a));
     TRI_TRY(read_dtype(c, a));
+    read_attention(c, a);
     TRI_TRY(read_token(c, "bos_token_id", family->bos, a->vocab, &a->bos));
     TRI_TRY(read_token(c, "eos_token_id", family->eos, a->vocab, &a->eos));
     TRI_TRY(read_token(c, "pad_token_id", family->pad, a->vocab, &a->pad));
@@ -287,7 +300,7 @@ enum tri_status tri_model_parse(const char *what, const char *text, size_t bytes
     TRI_TRY(tri_json_parse(what, text, bytes, &file));
     enum tri_status st = tri_config_merge(file, overrides, &merged);
     if (st != TRI_OK) {
-        tri_error_prefix("%s: ", what);
+        tri_error_prefix("%s", what);
     } else {
         struct tri_config config = {what, "", merged};
         st = make_model(&config, out);

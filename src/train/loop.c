@@ -28,13 +28,17 @@ struct loop {
 
 void tri_run_report(void *ctx, const char *phase, int64_t layer, int64_t chunk, double part_done)
 {
-    const struct tri_run *run = ctx;
+    struct tri_run *run = ctx;
+    char eta[24];
     if (run->evaluating)
         return; /* eval.c tells its own progress */
+    if (part_done <= 0)
+        run->micro_start = tri_clock();
+    double left = (tri_clock() - run->micro_start) * (1 - part_done) / part_done; /* or nothing */
     tri_progress("step %" PRId64 ": %s, layer %" PRId64 "/%" PRId64 ", chunk %" PRId64
-                 ", %.0f%% of the micro-batch",
+                 ", %.0f%% of the micro-batch, eta %s",
                  run->state.step + 1, phase, layer + 1, run->model->arch.num_layers, chunk + 1,
-                 100.0 * part_done);
+                 100.0 * part_done, tri_duration_text(left, eta));
 }
 
 /* Wait until all ranks are here, at the same step. */

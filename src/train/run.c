@@ -20,6 +20,21 @@ static double gib(size_t bytes)
     return (double)bytes / 0x1p30;
 }
 
+/* The recipe may name the attention that the checkpoint pins, or none. Whatever the name, our own
+ * kernel computes it. */
+static enum tri_status check_attention(const struct tri_run *run)
+{
+    const char *asked = run->recipe->model.attn_implementation;
+    const char *pinned = run->model->arch.attn_implementation;
+    if (asked == NULL || strcmp(asked, "auto") == 0 || pinned[0] == '\0' ||
+        strcmp(asked, pinned) == 0)
+        return TRI_OK;
+    return tri_fail(TRI_INVALID,
+                    "%s: model.attn_implementation %s does not match the %s that %s/config.json "
+                    "pins: leave it out, or give the same",
+                    run->recipe->path, asked, pinned, run->model_folder);
+}
+
 static enum tri_status open_model(struct tri_run *run)
 {
     const struct tri_recipe *r = run->recipe;
@@ -30,7 +45,7 @@ static enum tri_status open_model(struct tri_run *run)
         return tri_fail(TRI_NOMEM, "no memory for a path");
     enum tri_status st = tri_model_open(config, run->overrides, &run->model);
     free(config);
-    return st;
+    return st != TRI_OK ? st : check_attention(run);
 }
 
 /* The model that is trained from must survive the run: its folder is not written to. */

@@ -36,6 +36,7 @@ struct tri_run {
     struct tri_schedule_plan schedule;
     struct tri_run_state state;
     size_t planned_bytes; /* backend memory that the longest step takes */
+    double micro_start;   /* clock at which the micro-batch at work began */
     bool evaluating;      /* forward passes belong to an evaluation now */
     double roof_flops;    /* measured rate of a large product */
 };

@@ -105,12 +105,36 @@ static void refuses_what_does_not_fit(void **state)
     assert_one_error(&f, "data.max_length");
 }
 
+static void attention_is_what_the_model_pins(void **state)
+{
+    (void)state;
+    const char *const same[] = {"--data.max_length",
+                                "128",
+                                "--model.hf_config_kwargs",
+                                "{_attn_implementation: sdpa}",
+                                "--model.attn_implementation",
+                                "sdpa",
+                                NULL};
+    project_run("rehearse", NULL, same, &f);
+    assert_finished_well(&f);
+    const char *const other[] = {"--data.max_length",
+                                 "128",
+                                 "--model.hf_config_kwargs",
+                                 "{_attn_implementation: sdpa}",
+                                 "--model.attn_implementation",
+                                 "flash_attention_2",
+                                 NULL};
+    project_run("rehearse", NULL, other, &f);
+    assert_one_error(&f, "does not match the sdpa");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         PROJECT_TEST(trace_is_that_of_training),
         PROJECT_TEST(needs_neither_weights_nor_data),
         PROJECT_TEST(refuses_what_does_not_fit),
+        PROJECT_TEST(attention_is_what_the_model_pins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
