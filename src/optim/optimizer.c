@@ -37,12 +37,6 @@ enum tri_status tri_optimizer_open(struct tri_exec exec, const struct tri_model 
     return TRI_OK;
 }
 
-size_t tri_optimizer_bytes(const struct tri_optimizer *o)
-{
-    size_t copies = o->act != o->stat ? 3 : 2;
-    return copies * (size_t)o->model->num_elements * tri_dtype_bytes(o->stat);
-}
-
 enum tri_status tri_optimizer_grad_norm(struct tri_optimizer *o, double *norm)
 {
     double sum;

@@ -25,9 +25,6 @@ enum tri_status tri_optimizer_open(struct tri_exec exec, const struct tri_model 
                                    enum tri_dtype stat, void *weights, void *grads,
                                    struct tri_optimizer *out);
 
-/* Bytes of optimizer state (moments and master copy). */
-size_t tri_optimizer_bytes(const struct tri_optimizer *o);
-
 /* L2 norm over all gradients. Waits. */
 enum tri_status tri_optimizer_grad_norm(struct tri_optimizer *o, double *norm);
 

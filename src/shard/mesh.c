@@ -1,15 +1,23 @@
 #include "shard/mesh.h"
 
-enum tri_status tri_mesh_open(struct tri_comm *world, int64_t size, struct tri_mesh *out)
+enum tri_status tri_mesh_shards(int64_t ranks, int64_t size, int64_t *shards)
 {
-    int64_t ranks = world != NULL ? world->size : 1;
     int64_t p = size > 0 ? size : ranks;
-    struct tri_mesh mesh = {.world = world, .num_replicas = (int)(ranks / p)};
     if (p > ranks || ranks % p != 0)
         return tri_fail(TRI_INVALID,
                         "sequence_parallel_size %lld does not divide the %lld ranks of this job: "
                         "start a multiple of it (--ranks), or leave it out to use all",
                         (long long)p, (long long)ranks);
+    *shards = p;
+    return TRI_OK;
+}
+
+enum tri_status tri_mesh_open(struct tri_comm *world, int64_t size, struct tri_mesh *out)
+{
+    int64_t ranks = world != NULL ? world->size : 1;
+    int64_t p = 1;
+    TRI_TRY(tri_mesh_shards(ranks, size, &p));
+    struct tri_mesh mesh = {.world = world, .num_replicas = (int)(ranks / p)};
     if (world != NULL) {
         mesh.replica = world->rank / (int)p;
         TRI_TRY(world->ops->split(world, mesh.replica, world->rank, &mesh.sequence));

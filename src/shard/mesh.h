@@ -14,6 +14,9 @@ struct tri_mesh {
     int replica; /* of this rank */
 };
 
+/* P of a job of `ranks` ranks: `size`, or all ranks for 0. It must divide them. */
+enum tri_status tri_mesh_shards(int64_t ranks, int64_t size, int64_t *shards);
+
 /* `size` is P, 0: all ranks. It must divide the number of ranks. Collective; world may be NULL. */
 enum tri_status tri_mesh_open(struct tri_comm *world, int64_t size, struct tri_mesh *out);
 void tri_mesh_close(struct tri_mesh *mesh);

@@ -72,16 +72,6 @@ struct tri_view tri_view_heads(struct tri_view v, int64_t num_heads)
     return v;
 }
 
-struct tri_view tri_view_flat(struct tri_view v)
-{
-    assert(v.num_dims == 3 && v.stride[1] == v.dim[2]);
-    v.num_dims = 2;
-    v.dim[1] *= v.dim[2];
-    v.stride[1] = 1;
-    v.dim[2] = v.stride[2] = 0;
-    return v;
-}
-
 struct tri_view tri_view_none(void)
 {
     return (struct tri_view){0};

@@ -43,9 +43,6 @@ struct tri_view tri_view_cols(struct tri_view v, int64_t begin, int64_t count);
 /* A (T, H*D) view seen as (T, H, D); keeps the row stride. */
 struct tri_view tri_view_heads(struct tri_view v, int64_t num_heads);
 
-/* A 3-D view with contiguous heads seen as (T, H*D). */
-struct tri_view tri_view_flat(struct tri_view v);
-
 /* No tensor. */
 struct tri_view tri_view_none(void);
 

@@ -22,14 +22,12 @@ static enum tri_status open_ranks(const struct tri_recipe *recipe, struct tri_co
                                   struct tri_comm **sequence)
 {
     int64_t ranks = recipe->train.ranks;
-    int64_t shards = recipe->train.sequence_parallel_size;
+    int64_t shards = 1;
     if (ranks == 1)
         return TRI_OK;
-    if (shards > ranks || (shards > 0 && ranks % shards != 0))
-        return tri_fail(TRI_INVALID, "sequence_parallel_size %lld does not divide %lld ranks",
-                        (long long)shards, (long long)ranks);
+    TRI_TRY(tri_mesh_shards(ranks, recipe->train.sequence_parallel_size, &shards));
     TRI_TRY(tri_comm_dry(0, (int)ranks, true, world));
-    return tri_comm_dry(0, (int)(shards > 0 ? shards : ranks), true, sequence);
+    return tri_comm_dry(0, (int)shards, true, sequence);
 }
 
 static enum tri_status rehearse(struct tri_run *run, struct tri_backend *dry,
