@@ -13,6 +13,19 @@ void tri_comm_abort(struct tri_comm *comm, enum tri_status status)
     comm->ops->abort(comm, status, tri_error_text());
 }
 
+enum tri_status tri_comm_fork(struct tri_comm *comm, struct tri_stream *s, struct tri_stream **side)
+{
+    if (comm->ops->fork != NULL)
+        return comm->ops->fork(comm, s, side);
+    *side = s;
+    return TRI_OK;
+}
+
+enum tri_status tri_comm_join(struct tri_comm *comm, struct tri_stream *s)
+{
+    return comm->ops->join != NULL ? comm->ops->join(comm, s) : TRI_OK;
+}
+
 enum tri_status tri_comm_sum_double(struct tri_comm *comm, double *values, int64_t n)
 {
     return comm->ops->reduce_host(comm, values, n, TRI_F64, TRI_SUM);

@@ -14,6 +14,8 @@
  * 3. Sums of float32 are made in the order of ranks, so that all ranks get the same bits (on the
  *    CPU; NCCL keeps its own order).
  * 4. Zero bytes are allowed everywhere.
+ * 5. A communicator may have a queue of its own beside the stream (`fork`, `join`), so that large
+ *    transfers run while the stream computes. Nobody has to have one.
  */
 #ifndef TRI_COMM_COMM_H
 #define TRI_COMM_COMM_H
@@ -61,6 +63,9 @@ struct tri_comm_ops {
     /* The same for values in host memory, whatever the stream's backend; waits. */
     enum tri_status (*reduce_host)(struct tri_comm *comm, void *values, int64_t n,
                                    enum tri_dtype dtype, enum tri_reduction reduction);
+    /* See tri_comm_fork and tri_comm_join. Both NULL: this communicator has no queue of its own. */
+    enum tri_status (*fork)(struct tri_comm *comm, struct tri_stream *s, struct tri_stream **side);
+    enum tri_status (*join)(struct tri_comm *comm, struct tri_stream *s);
     /* A new communicator of the ranks that give the same color, ordered by key, then rank. */
     enum tri_status (*split)(struct tri_comm *comm, int color, int key, struct tri_comm **out);
     /* See tri_comm_abort; `text` is copied. */
@@ -82,6 +87,14 @@ struct tri_comm {
 void tri_comm_abort(struct tri_comm *comm, enum tri_status status);
 
 void tri_comm_close(struct tri_comm *comm); /* NULL is allowed */
+
+/* *side = the stream to pass to collectives of `comm` that may overlap with what is queued on `s`
+ * later. They start after everything that is queued on `s` now, and run in their own order. Without
+ * a queue of its own it is `s`. Only collectives are queued on it. */
+enum tri_status tri_comm_fork(struct tri_comm *comm, struct tri_stream *s,
+                              struct tri_stream **side);
+/* What is queued on `s` from now on starts after everything that was queued on the side. */
+enum tri_status tri_comm_join(struct tri_comm *comm, struct tri_stream *s);
 
 /* Host scalars over all ranks, in place. Waits. */
 enum tri_status tri_comm_sum_double(struct tri_comm *comm, double *values, int64_t n);
