@@ -137,9 +137,9 @@ static void *find(const struct search *search, struct tri_cuda_library *found)
         }
     }
     if (handle == NULL)
-        handle = try_path(search->soname);
-    if (handle == NULL)
         handle = try_python(search);
+    if (handle == NULL)
+        handle = try_path(search->soname);
     if (handle == NULL)
         handle = try_cuda(search);
     if (handle == NULL) {

@@ -1,8 +1,9 @@
 /* Shared libraries that are found at run time: cuBLASLt and cuDNN.
  *
- * Search order: the path in an environment variable, the loader's usual names, then the nvidia
- * packages in the site-packages folders of the Python installations in reach, then CUDA's own
- * folders. Version and path of what was loaded go to people through `trireme info`. */
+ * Search order: the path in an environment variable, the nvidia packages in the site-packages
+ * folders of the Python installations in reach (newer than what systems carry, and what PyTorch is
+ * tested with), the loader's usual names, CUDA's own folders. Version and path of what was loaded
+ * go to people through `trireme info`. */
 #ifndef TRI_BACKEND_CUDA_LIBRARIES_H
 #define TRI_BACKEND_CUDA_LIBRARIES_H
 
