@@ -4,14 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "data/files.h"
 #include "data/index.h"
 #include "data/order.h"
-#include "data/sample.h"
+#include "data/reader.h"
 
 struct tri_dataset {
     struct tri_data_files files;
@@ -32,9 +31,9 @@ static uint64_t identify(const struct tri_dataset *dataset, const struct tri_dat
         (uint64_t)order->max_length,
         (uint64_t)options->overlength,
         order->pack,
-        order->shuffle,
-        order->shuffle ? order->seed : 0,
-        (uint64_t)order->num_records,
+        order->mixture.shuffle,
+        order->mixture.shuffle ? order->mixture.seed : 0,
+        (uint64_t)dataset->index.count,
     };
     uint64_t hash = dataset->index.identity;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -54,8 +53,10 @@ static void list_unread_columns(const struct tri_columns *columns)
 }
 
 static enum tri_status check_options(const struct tri_data_options *options,
-                                     const struct tri_tokenizer *tokenizer, int64_t vocab)
+                                     const struct tri_data_target *target)
 {
+    const struct tri_tokenizer *tokenizer = target->tokenizer;
+    const int64_t vocab = target->vocab;
     if (options->max_length < 0)
         return tri_fail(TRI_INVALID,
                         "data.max_length is %" PRId64 ": 0 (the longest sample) or more",
@@ -65,9 +66,30 @@ static enum tri_status check_options(const struct tri_data_options *options,
                         vocab);
     if (tokenizer && tokenizer->vocab > vocab)
         return tri_fail(TRI_INVALID,
-                        "the tokenizer (%s) has %" PRId64 " ids, the model only %" PRId64,
+                        "the tokenizer (%s) has %" PRId64
+                        " ids and the model's embedding only %" PRId64
+                        ": use the tokenizer that the model was made with, or give the model more "
+                        "rows (vocab_size)",
                         tokenizer->name, tokenizer->vocab, vocab);
     return TRI_OK;
+}
+
+/* The records of each source, one after the other. */
+static enum tri_status mix(const struct tri_dataset *dataset, int64_t num_sources, uint64_t seed,
+                           bool shuffle, struct tri_mixture *out)
+{
+    struct tri_mixture_part *parts = calloc((size_t)num_sources, sizeof *parts);
+    if (!parts)
+        return tri_fail(TRI_NOMEM, "no memory for %" PRId64 " sources", num_sources);
+    for (int64_t i = 0; i < dataset->index.count; i++)
+        parts[dataset->files.file[dataset->index.records[i].file].source].count++;
+    for (int64_t i = 0; i < num_sources; i++) {
+        parts[i].first = i > 0 ? parts[i - 1].first + parts[i - 1].count : 0;
+        parts[i].weight = 1;
+    }
+    const enum tri_status st = tri_mixture_open(parts, num_sources, seed, shuffle, out);
+    free(parts);
+    return st;
 }
 
 static enum tri_status open_parts(struct tri_dataset *dataset,
@@ -82,8 +104,9 @@ static enum tri_status open_parts(struct tri_dataset *dataset,
     dataset->rules.columns = NULL;
     TRI_TRY(st);
     list_unread_columns(&columns);
-    TRI_TRY(tri_order_open(&dataset->index, seed, options->shuffle, options->pack_samples,
-                           &dataset->order));
+    struct tri_mixture mixture;
+    TRI_TRY(mix(dataset, num_sources, seed, options->shuffle, &mixture));
+    TRI_TRY(tri_order_open(&dataset->index, &mixture, options->pack_samples, &dataset->order));
 
     struct tri_data_stats *stats = &dataset->index.stats;
     stats->sequences = tri_order_sequences(&dataset->order, 0);
@@ -93,21 +116,23 @@ static enum tri_status open_parts(struct tri_dataset *dataset,
 }
 
 enum tri_status tri_dataset_open(const struct tri_data_options *options, char *const *sources,
-                                 int64_t num_sources, const struct tri_tokenizer *tokenizer,
-                                 int64_t vocab, uint64_t seed, struct tri_dataset **out)
+                                 int64_t num_sources, const struct tri_data_target *target,
+                                 struct tri_dataset **out)
 {
-    TRI_TRY(check_options(options, tokenizer, vocab));
+    TRI_TRY(check_options(options, target));
     struct tri_dataset *dataset = calloc(1, sizeof *dataset);
     if (!dataset)
         return tri_fail(TRI_NOMEM, "no memory for a dataset");
     dataset->rules = (struct tri_sample_rules){
-        .tokenizer = tokenizer,
-        .vocab = vocab,
+        .tokenizer = target->tokenizer,
+        .vocab = target->vocab,
         .add_bos = options->add_bos,
         .add_eos = options->add_eos,
+        .format = options->format,
     };
-    const enum tri_status st = open_parts(dataset, options, sources, num_sources,
-                                          options->seed >= 0 ? (uint64_t)options->seed : seed);
+    const enum tri_status st =
+        open_parts(dataset, options, sources, num_sources,
+                   options->seed >= 0 ? (uint64_t)options->seed : target->seed);
     if (st != TRI_OK) {
         tri_dataset_close(dataset);
         return st;
@@ -172,50 +197,27 @@ bool tri_dataset_is_packed(const struct tri_dataset *dataset)
     return dataset->order.pack;
 }
 
-/* Append the tokens of a record. */
-static enum tri_status append_piece(const struct tri_dataset *dataset,
-                                    const struct tri_record *record,
-                                    const struct tri_sample *sample, struct tri_batch *into)
+static enum tri_status read_record(const struct tri_dataset *dataset, int64_t number,
+                                   struct tri_batch *into)
 {
+    const struct tri_record *record = &dataset->index.records[number];
+    const struct tri_data_file *file = &dataset->files.file[record->file];
     const int64_t at = into->num_tokens;
     if (record->tokens > into->max_tokens - at)
         return tri_fail(TRI_INTERNAL,
                         "a batch with room for %" PRId64 " tokens holds %" PRId64
                         " and was to take %" PRId64 " more",
                         into->max_tokens, at, record->tokens);
-    TRI_TRY(tri_sample_take(sample, record->piece * dataset->order.max_length, record->tokens,
-                            into->ids + at, into->labels + at, into->positions + at));
-    return tri_batch_extend(into, record->tokens);
-}
-
-static enum tri_status read_record(const struct tri_dataset *dataset, int64_t number,
-                                   struct tri_batch *into)
-{
-    const struct tri_record *record = &dataset->index.records[number];
-    const struct tri_data_file *file = &dataset->files.file[record->file];
-    struct tri_map map;
-    TRI_TRY(tri_map_open(file->path, &map));
-    /* Checked once the file is open: what is mapped is what was indexed. */
-    enum tri_status st = tri_data_file_check(file);
-    if (st == TRI_OK && map.bytes != file->bytes)
-        st = tri_fail(TRI_INVALID, "%s changes while it is read", file->path);
-    if (st != TRI_OK)
-        goto close_map;
-
-    const char *text = (const char *)map.data + record->offset;
-    struct tri_sample sample;
-    if (file->lines)
-        st = tri_sample_from_line(&dataset->rules, text, record->bytes, &sample);
-    else
-        st = tri_sample_from_text(&dataset->rules, text, record->bytes, &sample);
-    if (st == TRI_OK) {
-        st = append_piece(dataset, record, &sample, into);
-        tri_sample_close(&sample);
-    }
+    struct tri_reading reading;
+    TRI_TRY(tri_reading_open(file, &dataset->rules, record->offset, record->bytes, &reading));
+    enum tri_status st =
+        tri_sample_take(&reading.sample, record->piece * dataset->order.max_length, record->tokens,
+                        into->ids + at, into->labels + at, into->positions + at);
+    tri_reading_close(&reading);
+    if (st == TRI_OK)
+        st = tri_batch_extend(into, record->tokens);
     if (st != TRI_OK)
         tri_error_prefix("%s, byte %" PRIu64, file->path, record->offset);
-close_map:
-    tri_map_close(&map);
     return st;
 }
 

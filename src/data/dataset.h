@@ -16,12 +16,19 @@
 
 struct tri_dataset;
 
+/* What the data is made for. */
+struct tri_data_target {
+    const struct tri_tokenizer *tokenizer; /* NULL if there is no text; outlives the dataset */
+    int64_t vocab;                         /* ids of the model */
+    const char *model_folder;              /* has the chat template; NULL: there is none */
+    uint64_t seed;                         /* the run's, for when data.seed is -1 */
+};
+
 /* Find, check and index the files of `sources` (data.sources or data.eval_sources). Every bad
- * sample is an error here, with file and line. `seed` is the run's, for when data.seed is -1.
- * `tokenizer` may be NULL if there is no text; it must outlive the dataset. */
+ * sample is an error here, with file and line. */
 enum tri_status tri_dataset_open(const struct tri_data_options *options, char *const *sources,
-                                 int64_t num_sources, const struct tri_tokenizer *tokenizer,
-                                 int64_t vocab, uint64_t seed, struct tri_dataset **out);
+                                 int64_t num_sources, const struct tri_data_target *target,
+                                 struct tri_dataset **out);
 void tri_dataset_close(struct tri_dataset *dataset); /* NULL is allowed */
 
 /* Counts, and what the over-length policy took away. */

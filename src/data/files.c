@@ -66,7 +66,7 @@ static enum tri_status add_file(struct tri_data_files *files, const char *path,
         .path = copy,
         .bytes = (uint64_t)info->st_size,
         .modified = modified(info),
-        .lines = ends_with(path, ".jsonl"),
+        .kind = ends_with(path, ".jsonl") ? TRI_FILE_LINES : TRI_FILE_TEXT,
     };
     return TRI_OK;
 }
@@ -182,7 +182,10 @@ enum tri_status tri_data_files_open(char *const *sources, int64_t num_sources,
     if (num_sources < 1)
         return tri_fail(TRI_INVALID, "there is no data: set data.sources to files or folders");
     for (int64_t i = 0; i < num_sources; i++) {
+        const int64_t before = files.count;
         enum tri_status st = add_source(&files, sources[i]);
+        for (int64_t f = before; f < files.count; f++)
+            files.file[f].source = i;
         if (st == TRI_OK && files.count > UINT32_MAX)
             st = tri_fail(TRI_UNSUPPORTED, "more than 2^32 files");
         if (st != TRI_OK) {

@@ -14,15 +14,21 @@
 
 #include "base/status.h"
 
+enum tri_data_file_kind {
+    TRI_FILE_TEXT, /* one document */
+    TRI_FILE_LINES /* .jsonl */
+};
+
 struct tri_data_file {
     char *path;
     uint64_t bytes;
     int64_t modified; /* nanoseconds since 1970 */
-    bool lines;       /* .jsonl */
+    enum tri_data_file_kind kind;
+    int64_t source; /* the one that it was found by */
 };
 
 struct tri_data_files {
-    struct tri_data_file *file;
+    struct tri_data_file *file; /* those of a source together, in the order of the sources */
     int64_t count;
     int64_t capacity;
 };

@@ -164,7 +164,7 @@ static enum tri_status add_file(struct pass *pass, uint32_t number)
     if (map.bytes > 0) /* a hint, so its failure is not one of ours */
         (void)madvise((void *)(uintptr_t)map.data, map.bytes, MADV_SEQUENTIAL);
     const enum tri_status st =
-        file->lines ? add_lines(pass, number, &map) : add_text(pass, number, &map);
+        file->kind == TRI_FILE_LINES ? add_lines(pass, number, &map) : add_text(pass, number, &map);
     tri_map_close(&map);
     pass->bytes_done += file->bytes;
     return st;

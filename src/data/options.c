@@ -21,6 +21,15 @@ static const struct tri_option options[] = {
      .second = AT(num_eval_sources),
      .doc = "The same, for evaluation.",
      .flags = TRI_OPTION_MUTABLE},
+    {.name = "format",
+     .aliases = "dataset_format",
+     .type = TRI_OPTION_CHOICE,
+     .offset = AT(format),
+     .fallback = "auto",
+     .choices = "auto,text,tokenized",
+     .doc = "What the lines of .jsonl files hold. auto: their keys tell, the first line of a file "
+            "for all of it.",
+     .flags = TRI_OPTION_NUMBERS},
     {.name = "max_length",
      .aliases = "max_length,sequence_len,cutoff_len,max_seq_length,max_seq_len,seq_length,"
                 "data.max_seq_length",

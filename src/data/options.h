@@ -14,11 +14,19 @@ enum tri_overlength {
     TRI_OVERLENGTH_SPLIT
 };
 
+/* What a line of JSONL holds. */
+enum tri_data_format {
+    TRI_DATA_AUTO, /* told by its keys */
+    TRI_DATA_TEXT,
+    TRI_DATA_TOKENIZED
+};
+
 struct tri_data_options {
     char **sources; /* files or folders (.txt, .jsonl); num_sources of them; at least one */
     int64_t num_sources;
     char **eval_sources;
     int64_t num_eval_sources;
+    int format;              /* enum tri_data_format, of every .jsonl file */
     int64_t max_length;      /* tokens of one sequence; 0: the longest sample of the data */
     int64_t eval_max_length; /* the same for eval_sources; 0: max_length */
     int overlength;    /* enum tri_overlength; error by default: tokens are never lost silently */

@@ -4,27 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
-
-/* "data": keeps these random numbers apart from others of the same seed. */
-static const uint64_t stream_tag = UINT64_C(0x64617461) << 24;
-
-enum tri_status tri_order_open(const struct tri_index *index, uint64_t seed, bool shuffle,
+enum tri_status tri_order_open(const struct tri_index *index, struct tri_mixture *mixture,
                                bool pack, struct tri_order *out)
 {
     struct tri_order order = {
         .records = index->records,
-        .num_records = index->count,
+        .mixture = *mixture,
         .max_length = index->stats.max_length,
-        .seed = seed,
-        .shuffle = shuffle,
         .pack = pack,
         .epoch = -1,
     };
+    memset(mixture, 0, sizeof *mixture);
     if (pack) {
-        order.begin = malloc((size_t)(index->count + 1) * sizeof *order.begin);
-        if (!order.begin)
-            return tri_fail(TRI_NOMEM, "no memory to pack %" PRId64 " samples", index->count);
+        const int64_t most = tri_mixture_most_places(&order.mixture);
+        order.begin = malloc((size_t)(most + 1) * sizeof *order.begin);
+        if (!order.begin) {
+            tri_order_close(&order);
+            return tri_fail(TRI_NOMEM, "no memory to pack %" PRId64 " samples", most);
+        }
     }
     *out = order;
     return TRI_OK;
@@ -33,14 +30,13 @@ enum tri_status tri_order_open(const struct tri_index *index, uint64_t seed, boo
 void tri_order_close(struct tri_order *order)
 {
     free(order->begin);
+    tri_mixture_close(&order->mixture);
     memset(order, 0, sizeof *order);
 }
 
 int64_t tri_order_record(const struct tri_order *order, int64_t epoch, int64_t place)
 {
-    if (!order->shuffle)
-        return place;
-    return tri_rng_permute(order->seed, stream_tag ^ (uint64_t)epoch, order->num_records, place);
+    return tri_mixture_record(&order->mixture, epoch, place);
 }
 
 /* Pack an epoch; `begin` is filled unless it is NULL. Returns the number of sequences. */
@@ -48,7 +44,8 @@ static int64_t pack_epoch(const struct tri_order *order, int64_t epoch, int64_t 
 {
     int64_t sequences = 0;
     int64_t room = -1; /* left in the open sequence; there is none yet */
-    for (int64_t place = 0; place < order->num_records; place++) {
+    const int64_t places = tri_mixture_places(&order->mixture, epoch);
+    for (int64_t place = 0; place < places; place++) {
         const int64_t tokens = order->records[tri_order_record(order, epoch, place)].tokens;
         if (tokens > room) {
             if (begin)
@@ -59,14 +56,14 @@ static int64_t pack_epoch(const struct tri_order *order, int64_t epoch, int64_t 
         room -= tokens;
     }
     if (begin)
-        begin[sequences] = order->num_records;
+        begin[sequences] = places;
     return sequences;
 }
 
 int64_t tri_order_sequences(const struct tri_order *order, int64_t epoch)
 {
     if (!order->pack)
-        return order->num_records;
+        return tri_mixture_places(&order->mixture, epoch);
     return epoch == order->epoch ? order->num_sequences : pack_epoch(order, epoch, NULL);
 }
 

@@ -1,9 +1,11 @@
 #include "data/sample.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data/batch.h"
+#include "data/options.h"
 
 /* Is the token at `place` of a text this one? A template may have written what add_bos and add_eos
  * are about, and twice is wrong. */
@@ -36,6 +38,7 @@ enum tri_status tri_sample_from_text(const struct tri_sample_rules *rules, const
     *out = (struct tri_sample){
         .rules = rules,
         .tokens = tokens + (bos && !has_bos) + (eos && !has_eos),
+        .format = TRI_DATA_TEXT,
         .text = text,
         .text_bytes = bytes,
         .bos = bos && !has_bos,
@@ -44,21 +47,37 @@ enum tri_status tri_sample_from_text(const struct tri_sample_rules *rules, const
     return TRI_OK;
 }
 
+enum tri_status tri_sample_of_tokens(const struct tri_sample_rules *rules, int64_t tokens,
+                                     bool labels, bool begins, struct tri_sample *out)
+{
+    const size_t count = tokens > 0 ? (size_t)tokens : 1;
+    struct tri_sample sample = {.rules = rules, .tokens = tokens, .format = TRI_DATA_TOKENIZED};
+    sample.ids = malloc(count * sizeof *sample.ids);
+    if (labels)
+        sample.labels = malloc(count * sizeof *sample.labels);
+    if (begins)
+        sample.begins = calloc(count, sizeof *sample.begins);
+    if (!sample.ids || (labels && !sample.labels) || (begins && !sample.begins)) {
+        tri_sample_close(&sample);
+        return tri_fail(TRI_NOMEM, "no memory for a sample of %" PRId64 " tokens", tokens);
+    }
+    *out = sample;
+    return TRI_OK;
+}
+
 void tri_sample_close(struct tri_sample *sample)
 {
     json_decref(sample->root);
+    free(sample->ids);
+    free(sample->labels);
+    free(sample->begins);
     memset(sample, 0, sizeof *sample);
-}
-
-static int64_t value_at(const json_t *list, int64_t i)
-{
-    return json_integer_value(json_array_get(list, (size_t)i));
 }
 
 /* Does a document of the sample begin at token i? */
 static bool begins_document(const struct tri_sample *sample, int64_t i)
 {
-    return i == 0 || (sample->positions && value_at(sample->positions, i) == 0);
+    return i == 0 || (sample->begins && sample->begins[i]);
 }
 
 void tri_sample_measure(const struct tri_sample *sample, int64_t first, int64_t count,
@@ -66,7 +85,7 @@ void tri_sample_measure(const struct tri_sample *sample, int64_t first, int64_t 
 {
     *documents = 0;
     *trained = 0;
-    if (!sample->labels && !sample->positions) { /* nothing to look at, whatever the length */
+    if (!sample->labels && !sample->begins) { /* nothing to look at, whatever the length */
         *documents = count > 0;
         *trained = count > 0 ? count - 1 : 0;
         return;
@@ -74,7 +93,7 @@ void tri_sample_measure(const struct tri_sample *sample, int64_t first, int64_t 
     for (int64_t i = first; i < first + count; i++) {
         if (i == first || begins_document(sample, i))
             (*documents)++;
-        else if (!sample->labels || value_at(sample->labels, i) != TRI_IGNORE_LABEL)
+        else if (!sample->labels || sample->labels[i] != TRI_IGNORE_LABEL)
             (*trained)++;
     }
 }
@@ -107,11 +126,9 @@ enum tri_status tri_sample_take(const struct tri_sample *sample, int64_t first, 
     if (sample->text)
         TRI_TRY(take_text_ids(sample, first, count, ids));
     else
-        for (int64_t i = 0; i < count; i++)
-            ids[i] = (int32_t)value_at(sample->ids, first + i);
-    for (int64_t i = 0; i < count; i++) {
-        labels[i] = sample->labels ? (int32_t)value_at(sample->labels, first + i) : ids[i];
+        memcpy(ids, sample->ids + first, (size_t)count * sizeof *ids);
+    memcpy(labels, sample->labels ? sample->labels + first : ids, (size_t)count * sizeof *labels);
+    for (int64_t i = 0; i < count; i++)
         positions[i] = i == 0 || begins_document(sample, first + i) ? 0 : positions[i - 1] + 1;
-    }
     return TRI_OK;
 }

@@ -1,11 +1,8 @@
 /* One sample: a text, or a line of JSONL, checked and ready to be cut into tokens.
  *
- * Shapes of a line:
- *   {"text": "..."}
- *   {"input_ids": [...], "labels"?: [...], "position_ids"?: [...], "attention_mask"?: [...]}
- * Labels are not shifted; -100 trains nothing; without labels every token is trained. Padding on
- * the right (attention_mask 1 ... 1 0 ... 0) is stripped, any other mask is refused. position_ids
- * begin at 0 and start again at 0 with each packed document.
+ * Every format (data/formats) ends here: a text, which is encoded range by range and may be as
+ * large as a mapped file, or the tokens themselves with their labels and documents. Whoever takes
+ * tokens does not see the difference.
  *
  * Errors say what is wrong with the sample; callers put the file and line before it. */
 #ifndef TRI_DATA_SAMPLE_H
@@ -19,6 +16,8 @@
 #include "base/status.h"
 #include "text/tokenizer.h"
 
+struct tri_chat_rules; /* data/formats/chat.h */
+
 /* Names of columns that lines have and nobody reads: up to 16 of them, 40 bytes of each. */
 struct tri_columns {
     char name[16][40];
@@ -29,27 +28,39 @@ struct tri_sample_rules {
     const struct tri_tokenizer *tokenizer; /* NULL: text is refused */
     int64_t vocab;                         /* ids and labels are below */
     bool add_bos, add_eos;                 /* around a text, when the tokenizer has them */
+    bool train_inputs;                     /* prompts are trained as well */
+    int format;                            /* enum tri_data_format; auto: each line's own keys */
+    const struct tri_chat_rules *chat;     /* NULL: conversations are refused */
     struct tri_columns *columns;           /* unread columns are noted here; NULL: nowhere */
 };
 
 struct tri_sample {
     const struct tri_sample_rules *rules;
     int64_t tokens; /* without padding, bos and eos included; at least 1 */
-    /* Private from here. */
-    json_t *root;     /* of a line; the rest points into it or into the caller's text */
-    const char *text; /* NULL: tokenized */
+    int format;     /* enum tri_data_format: what was read, never auto */
+    /* Private from here. A text: */
+    const char *text; /* NULL: there are ids */
     size_t text_bytes;
     bool bos, eos;
-    const json_t *ids, *labels, *positions; /* labels, positions: NULL when absent */
+    json_t *root; /* what the text lies in, NULL: the caller's */
+    /* Tokens, owned: */
+    int32_t *ids;    /* (tokens) */
+    int32_t *labels; /* (tokens) unshifted; NULL: the ids */
+    bool *begins;    /* (tokens) a document begins; NULL: only at token 0 */
 };
 
 /* A text document: valid UTF-8 (the caller has checked), not empty. */
 enum tri_status tri_sample_from_text(const struct tri_sample_rules *rules, const char *text,
                                      size_t bytes, struct tri_sample *out);
 
-/* A line without its line feed. */
+/* A line of JSONL without its line feed, in any format of data/formats. */
 enum tri_status tri_sample_from_line(const struct tri_sample_rules *rules, const char *line,
                                      size_t bytes, struct tri_sample *out);
+
+/* Room for `tokens` tokens that the caller fills in and checks: ids, and with `labels` and `begins`
+ * those as well. */
+enum tri_status tri_sample_of_tokens(const struct tri_sample_rules *rules, int64_t tokens,
+                                     bool labels, bool begins, struct tri_sample *out);
 
 void tri_sample_close(struct tri_sample *sample);
 

@@ -96,9 +96,14 @@ static enum tri_status open_sources(struct tri_run *run, bool eval, struct tri_d
     struct tri_data_options options = r->data; /* strings are borrowed */
     if (eval && options.eval_max_length > 0)
         options.max_length = options.eval_max_length;
+    const struct tri_data_target target = {
+        .tokenizer = run->tokenizer,
+        .vocab = run->model->arch.vocab,
+        .model_folder = run->model_folder,
+        .seed = (uint64_t)r->train.seed,
+    };
     TRI_TRY(tri_dataset_open(&options, eval ? options.eval_sources : options.sources,
-                             eval ? options.num_eval_sources : options.num_sources, run->tokenizer,
-                             run->model->arch.vocab, (uint64_t)r->train.seed, out));
+                             eval ? options.num_eval_sources : options.num_sources, &target, out));
     tri_dataset_report(*out, eval ? "evaluation data" : "training data");
     return TRI_OK;
 }

@@ -34,7 +34,9 @@ static inline enum tri_status open_data(const char *name, struct tri_dataset **o
 {
     char source[4400];
     snprintf(source, sizeof source, "%s/%s", scratch, name);
-    return tri_dataset_open(&options, (char *[]){source}, 1, tokenizer, FIXTURE_VOCAB, 42, out);
+    const struct tri_data_target target = {
+        .tokenizer = tokenizer, .vocab = FIXTURE_VOCAB, .seed = 42};
+    return tri_dataset_open(&options, (char *[]){source}, 1, &target, out);
 }
 
 static inline struct tri_dataset *must_open_data(const char *name)

@@ -41,8 +41,8 @@ static void test_folders_are_walked_in_order(void **state)
     assert_int_equal(list(scratch, &files), TRI_OK);
     assert_names(&files, 5,
                  (const char *[]){"B.jsonl", "a.TXT", "b/2.txt", "b/deep/1.txt", "z.txt"});
-    assert_true(files.file[0].lines);
-    assert_false(files.file[1].lines);
+    assert_int_equal(files.file[0].kind, TRI_FILE_LINES);
+    assert_int_equal(files.file[1].kind, TRI_FILE_TEXT);
     assert_int_equal(files.file[4].bytes, 2);
     tri_data_files_close(&files);
 
@@ -67,7 +67,7 @@ static void test_patterns_take_any_name(void **state)
     put_text(in_scratch("src/a/c.h"), "int c;");
     assert_int_equal(list(in_scratch("src/*/*.c"), &files), TRI_OK);
     assert_names(&files, 3, (const char *[]){"src/a/c.c", "src/x/B.c", "src/x/b.c"});
-    assert_false(files.file[0].lines);
+    assert_int_equal(files.file[0].kind, TRI_FILE_TEXT);
     tri_data_files_close(&files);
 
     /* A name that exists is itself, whatever characters are in it. */

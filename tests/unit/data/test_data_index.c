@@ -210,12 +210,18 @@ static void test_bad_options(void **state)
     options.max_length = 0;
     struct tri_dataset *dataset;
     char *sources[] = {scratch};
-    assert_int_equal(tri_dataset_open(&options, sources, 1, tokenizer, 299, 1, &dataset),
+    assert_int_equal(
+        tri_dataset_open(&options, sources, 1,
+                         &(struct tri_data_target){.tokenizer = tokenizer, .vocab = 299}, &dataset),
+        TRI_INVALID);
+    assert_error_has("the tokenizer (bytes) has 300 ids and the model");
+    assert_int_equal(tri_dataset_open(&options, sources, 1,
+                                      &(struct tri_data_target){.vocab = INT64_C(1) << 31},
+                                      &dataset),
                      TRI_INVALID);
-    assert_error_has("the tokenizer (bytes) has 300 ids, the model only 299");
-    assert_int_equal(tri_dataset_open(&options, sources, 1, NULL, INT64_C(1) << 31, 1, &dataset),
-                     TRI_INVALID);
-    assert_int_equal(tri_dataset_open(&options, sources, 1, NULL, 300, 1, &dataset), TRI_INVALID);
+    assert_int_equal(
+        tri_dataset_open(&options, sources, 1, &(struct tri_data_target){.vocab = 300}, &dataset),
+        TRI_INVALID);
     assert_error_has("a.txt:1: this is text, and there is no tokenizer");
 }
 

@@ -108,6 +108,35 @@ static void test_packed_documents(void **state)
     assert_tokens(line, 5, 2, ids + 5, labels + 5, (int64_t[]){0, 1}, 1, 1);
 }
 
+static void test_lengths_cut_documents(void **state)
+{
+    (void)state;
+    const int32_t ids[] = {1, 2, 3, 4, 5};
+    const int64_t positions[] = {0, 1, 2, 0, 1};
+    assert_tokens("{\"input_ids\":[1,2,3,4,5],\"seq_lengths\":[3,2]}", 0, 5, ids, ids, positions, 2,
+                  3);
+    /* Padding may be a document of its own in the lengths, or not. */
+    assert_tokens("{\"input_ids\":[1,2,3,4,5,0,0],\"packed_sample_seqlens\":[3,2,2],"
+                  "\"attention_mask\":[1,1,1,1,1,0,0]}",
+                  0, 5, ids, ids, positions, 2, 3);
+    assert_tokens("{\"input_ids\":[1,2,3,4,5,0,0],\"packed_sample_seqlens\":[3,2],"
+                  "\"attention_mask\":[1,1,1,1,1,0,0]}",
+                  0, 5, ids, ids, positions, 2, 3);
+}
+
+static void test_masks_say_what_is_trained(void **state)
+{
+    (void)state;
+    const int32_t ids[] = {1, 2, 3, 4};
+    const int32_t labels[] = {-100, -100, 3, -100};
+    const int64_t positions[] = {0, 1, 2, 3};
+    assert_tokens("{\"input_ids\":[1,2,3,4],\"completion_mask\":[0,0,1,0]}", 0, 4, ids, labels,
+                  positions, 1, 1);
+    assert_tokens("{\"input_ids\":[1,2,3,4],\"completion_mask\":[0,0,1,1],"
+                  "\"assistant_masks\":[0,1,1,0]}",
+                  0, 4, ids, labels, positions, 1, 1);
+}
+
 static void test_right_padding_is_stripped(void **state)
 {
     (void)state;
@@ -168,8 +197,7 @@ static void test_bad_lines(void **state)
         {"{\"text\": \"a\xFF\"}", TRI_INVALID, "invalid UTF-8 at byte 11 of the line (0xFF)"},
         {"{}", TRI_INVALID, "neither \"text\" nor \"input_ids\""},
         {"{\"content\": \"ab\"}", TRI_INVALID, "neither \"text\" nor \"input_ids\""},
-        {"{\"messages\": []}", TRI_UNSUPPORTED, "samples of \"messages\" are not read yet"},
-        {"{\"prompt\": \"a\", \"completion\": \"b\"}", TRI_UNSUPPORTED, "\"prompt\" are not read"},
+        {"{\"messages\": []}", TRI_INVALID, "neither \"text\" nor"},
         {"{\"text\": \"ab\", \"input_ids\": [1, 2]}", TRI_INVALID,
          "both \"text\" and \"input_ids\""},
         {"{\"text\": 5}", TRI_INVALID, "\"text\" is an integer: it must be a string"},
@@ -211,10 +239,22 @@ static void test_bad_lines(void **state)
          "all of it is padding"},
         {"{\"input_ids\": [1, 2], \"attention_mask\": [1, 0], \"labels\": [1, 2]}", TRI_INVALID,
          "calls that token padding"},
-        {"{\"input_ids\": [1, 2], \"completion_mask\": [0, 1]}", TRI_UNSUPPORTED,
-         "column \"completion_mask\" (a list) is not read"},
+        {"{\"input_ids\": [1, 2], \"router_mask\": [0, 1]}", TRI_UNSUPPORTED,
+         "column \"router_mask\" (a list) is not read"},
+        {"{\"input_ids\": [1, 2], \"completion_mask\": [0, 2]}", TRI_INVALID,
+         "\"completion_mask\"[1] is 2: a mask is 0 or 1"},
+        {"{\"input_ids\": [1, 2], \"assistant_masks\": [0, 1], \"labels\": [1, 2]}", TRI_INVALID,
+         "both \"labels\" and \"assistant_masks\""},
+        {"{\"input_ids\": [1, 2], \"seq_lengths\": [1, 1], \"position_ids\": [0, 0]}", TRI_INVALID,
+         "both \"position_ids\" and \"seq_lengths\""},
+        {"{\"input_ids\": [1, 2], \"seq_lengths\": [1, 2]}", TRI_INVALID,
+         "\"seq_lengths\"[1] is 2 and 1 tokens are left"},
+        {"{\"input_ids\": [1, 2], \"seq_lengths\": [2, 0]}", TRI_INVALID,
+         "\"seq_lengths\"[1] is 0"},
+        {"{\"input_ids\": [1, 2], \"packed_sample_seqlens\": [1]}", TRI_INVALID,
+         "\"packed_sample_seqlens\" adds up to 1 and there are 2 tokens"},
         {"{\"text\": \"ab\", \"loss_weight\": 0.5}", TRI_UNSUPPORTED, "column \"loss_weight\""},
-        {"{\"text\": \"ab\", \"history\": []}", TRI_UNSUPPORTED, "column \"history\" (a list)"},
+        {"{\"text\": \"ab\", \"history\": [1]}", TRI_UNSUPPORTED, "column \"history\" (a list)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct tri_sample sample;
@@ -259,6 +299,8 @@ int main(void)
         RULES_TEST(test_text_between_bos_and_eos),
         RULES_TEST(test_tokenized),
         RULES_TEST(test_packed_documents),
+        RULES_TEST(test_lengths_cut_documents),
+        RULES_TEST(test_masks_say_what_is_trained),
         RULES_TEST(test_right_padding_is_stripped),
         RULES_TEST(test_other_columns_are_noted_once),
         RULES_TEST(test_bad_lines),

@@ -21,8 +21,9 @@ static int close_all(void **state)
 static struct tri_dataset *open_with_llama(const char *name)
 {
     struct tri_dataset *dataset;
-    if (tri_dataset_open(&options, (char *[]){(char *)(uintptr_t)in_scratch(name)}, 1, llama, 2000,
-                         42, &dataset) != TRI_OK)
+    if (tri_dataset_open(&options, (char *[]){(char *)(uintptr_t)in_scratch(name)}, 1,
+                         &(struct tri_data_target){.tokenizer = llama, .vocab = 2000, .seed = 42},
+                         &dataset) != TRI_OK)
         fail_msg("%s: %s", name, tri_error_text());
     return dataset;
 }
@@ -127,9 +128,9 @@ static void test_the_first_bad_line_is_named(void **state)
     put_text(in_scratch("bad.jsonl"), "{\"text\": \"fine\"}\n{\"text\": \"fine\"}\n{\"text\": 7}\n"
                                       "{\"text\": \"fine\"}\n{\"text\": \n");
     struct tri_dataset *dataset;
-    const enum tri_status st =
-        tri_dataset_open(&options, (char *[]){(char *)(uintptr_t)in_scratch("bad.jsonl")}, 1, llama,
-                         2000, 42, &dataset);
+    const enum tri_status st = tri_dataset_open(
+        &options, (char *[]){(char *)(uintptr_t)in_scratch("bad.jsonl")}, 1,
+        &(struct tri_data_target){.tokenizer = llama, .vocab = 2000, .seed = 42}, &dataset);
     assert_int_equal(st, TRI_INVALID);
     assert_error_has("bad.jsonl:3: ");
 }
