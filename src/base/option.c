@@ -135,20 +135,26 @@ static enum tri_status set_copy(char **to, const char *text, size_t bytes)
     return TRI_OK;
 }
 
-static enum tri_status set_string(const struct tri_option *option, const char *text, void *values)
+/* A copy of a text, or of the word among the choices that it means, in place of *to. */
+static enum tri_status copy_text(const struct tri_option *option, const char *text, char **to)
 {
     const char *word = text;
     size_t bytes = strlen(text);
     int index = 0;
-    if (*text == '\0')
-        return tri_fail(TRI_INVALID, "expected a text, got an empty one");
     if (option->choices != NULL && !find_choice(option->choices, text, &index, &word, &bytes)) {
         if (!allows_any(option->choices, text))
             return unexpected(option, text);
         word = text;
         bytes = strlen(text);
     }
-    return set_copy(as_string(option, values), word, bytes);
+    return set_copy(to, word, bytes);
+}
+
+static enum tri_status set_string(const struct tri_option *option, const char *text, void *values)
+{
+    if (*text == '\0')
+        return tri_fail(TRI_INVALID, "expected a text, got an empty one");
+    return copy_text(option, text, as_string(option, values));
 }
 
 static void free_strings(char **strings, int64_t count)
@@ -168,10 +174,10 @@ static enum tri_status set_strings(const struct tri_option *option, const char *
             return no_memory();
     }
     for (size_t i = 0; i < count; i++) {
-        strings[i] = strdup(texts[i]);
-        if (strings[i] == NULL) {
+        const enum tri_status st = copy_text(option, texts[i], &strings[i]);
+        if (st != TRI_OK) {
             free_strings(strings, (int64_t)count);
-            return no_memory();
+            return st;
         }
     }
     int64_t *old_count = member(values, option->second);

@@ -38,7 +38,8 @@ struct tri_option {
     const char
         *fallback;   /* default as text; a pair's two numbers by a comma; NULL: unset or zero */
     double min, max; /* allowed range, both ends included; equal: any value */
-    /* Allowed words of a CHOICE (in the order of its enum) or a STRING, separated by commas.
+    /* Allowed words of a CHOICE (in the order of its enum), a STRING or each of STRINGS, separated
+     * by commas.
      * A word may have synonyms: "adamw=adam=fusedadam" reads all three and stores "adamw".
      * A last word of star, slash, star lets a STRING be any other name with a slash (a hub name).
      */

@@ -86,7 +86,8 @@ void tri_option_print_type(const struct tri_option *option, struct tri_text *out
         [TRI_OPTION_PAIR] = "two numbers each", [TRI_OPTION_MAP] = "a mapping",
     };
     bool words = option->choices != NULL;
-    tri_text_printf(out, "%s", words ? "one of " : names[option->type]);
+    const bool list = option->type == TRI_OPTION_STRINGS;
+    tri_text_printf(out, "%s", words ? list ? "a list of " : "one of " : names[option->type]);
     print_range(option, out);
     bool first = true;
     for (const char *p = words ? option->choices : ""; *p != '\0';) {

@@ -10,7 +10,7 @@
     "one process trains so far; leave it out or set it to 1 (sharding over processes is planned)"
 #define NO_ZERO "one process trains so far, so there is nothing to shard; set the stage to 0"
 #define NO_LOGGER                                                                                  \
-    "there is no such logger; metrics.jsonl in the output folder has every step, turn this off"
+    "there is no such logger; turn it off (report_to: [csv, tensorboard] writes files of metrics)"
 #define NO_ADAPTER "adapters (LoRA) are not there yet: all parameters are trained; leave it out"
 #define NO_HALF    "float16 training is not there; use model.dtype: bfloat16 or float32"
 #define NO_OFFLOAD "offload to host memory is not there yet; set it to false"
@@ -102,8 +102,8 @@ static const struct foreign table[] = {
     {"optimizer.params.*", "*", "see optimizer.*"},
     {"scheduler.type", "", "use scheduler.name"},
     {"scheduler.params.*", "", "use scheduler.warmup_steps and scheduler.min_lr_ratio"},
-    {"tensorboard", "false", NO_LOGGER},
-    {"csv_monitor", "false", NO_LOGGER},
+    {"tensorboard", "false", "write report_to: [tensorboard]"},
+    {"csv_monitor", "false", "write report_to: [csv]"},
     {"comet", "false", NO_LOGGER},
     {"flops_profiler", "false", "rates are in metrics.jsonl; turn it off"},
     {"comms_logger", "false", "there is nothing to send in one process; turn it off"},
@@ -120,7 +120,6 @@ static const struct foreign table[] = {
     {"eval_strategy", "no,steps", "use eval_interval"},
     {"save_strategy", "no,steps", "use checkpoint.save_every_n_steps"},
     {"logging_strategy", "steps,no", "use log_interval"},
-    {"report_to", "none", NO_LOGGER},
     {"run_name", "*", "runs are told apart by their output folder"},
     {"push_to_hub", "false", "nothing is uploaded; copy the output folder yourself"},
     {"use_liger_kernel", "*", "we have our own kernels"},
@@ -208,6 +207,8 @@ const char *tri_foreign_refused(const char *key, const char *value)
          "it needs a mask of length x length, which no long sequence can have; write sdpa, or "
          "leave the key out: our kernel gives the same numbers"},
         {"model.dtype", "float16,fp16,half,torch.float16", NO_HALF},
+        {"report_to",
+         "wandb,mlflow,comet,comet_ml,swanlab,clearml,neptune,trackio,azure_ml,dagshub", NO_LOGGER},
         {"data.tokenizer", "sentencepiece,tiktoken",
          "there is no such tokenizer; auto reads the model's tokenizer.json"},
     };

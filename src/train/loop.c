@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "train/checkpoint.h"
+#include "train/heartbeat.h"
 #include "train/lock.h"
 #include "train/metrics.h"
 #include "train/stop.h"
@@ -35,10 +36,11 @@ void tri_run_report(void *ctx, const char *phase, int64_t layer, int64_t chunk, 
     if (part_done <= 0)
         run->micro_start = tri_clock();
     double left = (tri_clock() - run->micro_start) * (1 - part_done) / part_done; /* or nothing */
-    tri_progress("step %" PRId64 ": %s, layer %" PRId64 "/%" PRId64 ", chunk %" PRId64
-                 ", %.0f%% of the micro-batch, eta %s",
-                 run->state.step + 1, phase, layer + 1, run->model->arch.num_layers, chunk + 1,
-                 100.0 * part_done, tri_duration_text(left, eta));
+    tri_heartbeat_say(run->heartbeat,
+                      "step %" PRId64 ": %s, layer %" PRId64 "/%" PRId64 ", chunk %" PRId64
+                      ", %.0f%% of the micro-batch, eta %s",
+                      run->state.step + 1, phase, layer + 1, run->model->arch.num_layers, chunk + 1,
+                      100.0 * part_done, tri_duration_text(left, eta));
 }
 
 /* Wait until all ranks are here, at the same step. */
@@ -118,8 +120,11 @@ static enum tri_status step(struct loop *l)
     TRI_TRY(next_data(l, &data));
     double lr = tri_schedule_rate(&run->schedule, run->state.step + 1);
     tri_arena_restart_trace(run->trainer->exec.arena);
-    TRI_TRY(tri_train_step(run->trainer, data.batches, data.num_batches, lr, &stats));
+    const enum tri_status st =
+        tri_train_step(run->trainer, data.batches, data.num_batches, lr, &stats);
+    tri_heartbeat_rest(run->heartbeat);
     tri_progress_end();
+    TRI_TRY(st);
     struct tri_run_state *s = &run->state;
     s->step++;
     s->tokens += stats.tokens;
@@ -206,7 +211,8 @@ static enum tri_status open_folder(struct loop *l)
     l->last_save = tri_clock();
     if (!l->first)
         return TRI_OK;
-    TRI_TRY(tri_metrics_open(folder, run->state.step, &l->metrics));
+    TRI_TRY(tri_metrics_open(&run->recipe->train, folder, run->state.step, &l->metrics));
+    TRI_TRY(tri_heartbeat_open(1.0, &run->heartbeat));
     return tri_stop_watch();
 }
 
@@ -218,6 +224,8 @@ enum tri_status tri_run_train(struct tri_run *run)
         st = steps(&l);
     if (st == TRI_OK)
         st = finish(&l);
+    tri_heartbeat_close(run->heartbeat);
+    run->heartbeat = NULL;
     tri_progress_end();
     tri_metrics_close(l.metrics);
     tri_lock_drop(l.lock);

@@ -1,114 +1,79 @@
 #include "train/metrics.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "train/machine.h"
+#include "train/metrics/writer.h"
+
+enum { MAX_WRITERS = 3 };
 
 struct tri_metrics {
-    FILE *file;
-    char *path;
+    struct tri_metric_writer *writer[MAX_WRITERS];
+    int count;
     double step_seconds; /* moving average, for the eta */
 };
 
-/* ---- the file ----------------------------------------------------------------------------------
+/* ---- where it goes -----------------------------------------------------------------------------
  */
 
-/* Copy the lines of steps up to `step` from `text` to `out`; a torn last line is dropped. */
-static void keep_lines(const char *text, int64_t step, char *out, size_t *bytes)
+static bool is_asked_for(const struct tri_train_options *options, const char *kind)
 {
-    *bytes = 0;
-    for (const char *line = text; *line != '\0';) {
-        const char *end = strchr(line, '\n');
-        if (end == NULL)
-            break;
-        size_t n = (size_t)(end - line) + 1;
-        json_t *object = json_loadb(line, n, 0, NULL);
-        const json_t *number = json_object_get(object, "step");
-        if (json_is_integer(number) && json_integer_value(number) <= step) {
-            memcpy(out + *bytes, line, n);
-            *bytes += n;
-        }
-        json_decref(object);
-        line = end + 1;
-    }
+    for (int64_t i = 0; i < options->num_report_to; i++)
+        if (strcmp(options->report_to[i], kind) == 0 || strcmp(options->report_to[i], "all") == 0)
+            return true;
+    return false;
 }
 
-static enum tri_status cut(const char *path, int64_t step)
+enum tri_status tri_metrics_open(const struct tri_train_options *options, const char *folder,
+                                 int64_t step, struct tri_metrics **out)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    if (!tri_path_exists(path))
-        return TRI_OK;
-    TRI_TRY(tri_file_read(path, (size_t)1 << 30, &text, &bytes));
-    char *kept = malloc(bytes + 1);
-    if (kept == NULL) {
-        free(text);
-        return tri_fail(TRI_NOMEM, "no memory to read %s", path);
-    }
-    size_t kept_bytes = 0;
-    keep_lines(text, step, kept, &kept_bytes);
-    enum tri_status st = kept_bytes == bytes ? TRI_OK : tri_file_write(path, kept, kept_bytes);
-    free(kept);
-    free(text);
-    return st;
-}
-
-enum tri_status tri_metrics_open(const char *folder, int64_t step, struct tri_metrics **out)
-{
-    enum tri_status st;
     struct tri_metrics *m = calloc(1, sizeof *m);
-    char *path = tri_path_join(folder, "metrics.jsonl");
-    if (m == NULL || path == NULL) {
-        st = tri_fail(TRI_NOMEM, "no memory for metrics");
-        goto free_all;
+    if (m == NULL)
+        return tri_fail(TRI_NOMEM, "no memory for metrics");
+    /* metrics.jsonl always: it is the record of the run. */
+    enum tri_status st = tri_jsonl_open(folder, step, &m->writer[m->count]);
+    m->count += st == TRI_OK;
+    if (st == TRI_OK && is_asked_for(options, "csv")) {
+        st = tri_csv_open(folder, step, &m->writer[m->count]);
+        m->count += st == TRI_OK;
     }
-    m->path = path;
-    TRI_TRY_GOTO(st, cut(path, step), free_all);
-    m->file = fopen(path, "a");
-    if (m->file == NULL) {
-        st = tri_fail_errno(errno, "%s", path);
-        goto free_all;
+    if (st == TRI_OK && is_asked_for(options, "tensorboard")) {
+        st = tri_tensorboard_open(folder, step, &m->writer[m->count]);
+        m->count += st == TRI_OK;
+    }
+    if (st != TRI_OK) {
+        tri_metrics_close(m);
+        return st;
     }
     *out = m;
     return TRI_OK;
-free_all:
-    free(path);
-    free(m);
-    return st;
 }
 
 void tri_metrics_close(struct tri_metrics *m)
 {
     if (m == NULL)
         return;
-    fclose(m->file);
-    free(m->path);
+    for (int i = 0; i < m->count; i++)
+        m->writer[i]->close(m->writer[i]);
     free(m);
 }
 
-static enum tri_status write_line(struct tri_metrics *m, json_t *object)
+static enum tri_status write_row(struct tri_metrics *m, const struct tri_metric_row *row)
 {
-    if (object == NULL)
-        return tri_fail(TRI_NOMEM, "no memory for a line of metrics");
-    int bad = json_dumpf(object, m->file, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    json_decref(object);
-    if (bad != 0 || fputc('\n', m->file) == EOF || fflush(m->file) != 0)
-        return tri_fail_errno(errno, "%s: writing failed, free some space", m->path);
+    for (int i = 0; i < m->count; i++)
+        TRI_TRY(m->writer[i]->write(m->writer[i], row));
     return TRI_OK;
 }
 
 enum tri_status tri_metrics_sync(struct tri_metrics *m)
 {
-    if (fflush(m->file) != 0 || fsync(fileno(m->file)) != 0)
-        return tri_fail_errno(errno, "%s", m->path);
+    for (int i = 0; i < m->count; i++)
+        TRI_TRY(m->writer[i]->sync(m->writer[i]));
     return TRI_OK;
 }
 
@@ -165,29 +130,34 @@ enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *ru
     /* As text: JSON numbers of other readers end at 2^53. */
     char trace[32];
     snprintf(trace, sizeof trace, "%016" PRIx64, tri_arena_trace(run->trainer->exec.arena));
-    return write_line(
-        m,
-        json_pack(
-            "{s:I, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s}",
-            "step", (json_int_t)run->state.step, "epoch", tri_loader_epochs(run->loader), "loss",
-            s->loss, "grad_norm", s->grad_norm, "lr", s->lr, "tokens", (json_int_t)s->tokens,
-            "trained_tokens", (json_int_t)s->trained, "total_tokens", (json_int_t)run->state.tokens,
-            "total_trained_tokens", (json_int_t)run->state.trained, "seconds", seconds,
-            "forward_seconds", s->forward_s, "backward_seconds", s->backward_s, "update_seconds",
-            s->update_s, "mfu", s->model_flops / seconds / job_roof(run), "hfu",
-            s->ran_flops / seconds / job_roof(run), "peak_bytes",
-            (json_int_t)tri_machine_peak_rss(), "allocation_trace", trace));
+    struct tri_metric_row row = {.step = run->state.step};
+    tri_metric_real(&row, "epoch", tri_loader_epochs(run->loader));
+    tri_metric_real(&row, "loss", s->loss);
+    tri_metric_real(&row, "grad_norm", s->grad_norm);
+    tri_metric_real(&row, "lr", s->lr);
+    tri_metric_int(&row, "tokens", s->tokens);
+    tri_metric_int(&row, "trained_tokens", s->trained);
+    tri_metric_int(&row, "total_tokens", run->state.tokens);
+    tri_metric_int(&row, "total_trained_tokens", run->state.trained);
+    tri_metric_real(&row, "seconds", seconds);
+    tri_metric_real(&row, "forward_seconds", s->forward_s);
+    tri_metric_real(&row, "backward_seconds", s->backward_s);
+    tri_metric_real(&row, "update_seconds", s->update_s);
+    tri_metric_real(&row, "mfu", s->model_flops / seconds / job_roof(run));
+    tri_metric_real(&row, "hfu", s->ran_flops / seconds / job_roof(run));
+    tri_metric_int(&row, "peak_bytes", (int64_t)tri_machine_peak_rss());
+    tri_metric_text(&row, "allocation_trace", trace);
+    return write_row(m, &row);
 }
 
 enum tri_status tri_metrics_eval(struct tri_metrics *m, const struct tri_run *run,
                                  const struct tri_eval_result *r)
 {
-    /* JSON has no infinity, and exp overflows long before the loss does. */
-    double perplexity = exp(r->loss);
-    json_t *number = isfinite(perplexity) ? json_real(perplexity) : json_null();
-    return write_line(m, json_pack("{s:I, s:f, s:o, s:I, s:I, s:f}", "step",
-                                   (json_int_t)run->state.step, "eval_loss", r->loss,
-                                   "eval_perplexity", number, "eval_tokens", (json_int_t)r->tokens,
-                                   "eval_trained_tokens", (json_int_t)r->trained, "eval_seconds",
-                                   r->seconds));
+    struct tri_metric_row row = {.step = run->state.step, .eval = true};
+    tri_metric_real(&row, "eval_loss", r->loss);
+    tri_metric_real(&row, "eval_perplexity", exp(r->loss)); /* may overflow: writers know */
+    tri_metric_int(&row, "eval_tokens", r->tokens);
+    tri_metric_int(&row, "eval_trained_tokens", r->trained);
+    tri_metric_real(&row, "eval_seconds", r->seconds);
+    return write_row(m, &row);
 }

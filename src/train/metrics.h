@@ -1,5 +1,5 @@
-/* What a run says of itself: one line a step for people, one JSON object a step in metrics.jsonl.
- */
+/* What a run says of itself: one line a step for people, one row a step in the files of the output
+ * folder: metrics.jsonl always, metrics.csv and tensorboard/ when `report_to` asks for them. */
 #ifndef TRI_TRAIN_METRICS_H
 #define TRI_TRAIN_METRICS_H
 
@@ -7,10 +7,11 @@
 
 struct tri_metrics;
 
-/* Open OUTPUT/metrics.jsonl to append; lines of steps after `step` (repeated after a resume) are
+/* Open the files of `folder` to append; rows of steps after `step` (repeated after a resume) are
  * removed first. */
-enum tri_status tri_metrics_open(const char *folder, int64_t step, struct tri_metrics **out);
-void tri_metrics_close(struct tri_metrics *metrics);
+enum tri_status tri_metrics_open(const struct tri_train_options *options, const char *folder,
+                                 int64_t step, struct tri_metrics **out);
+void tri_metrics_close(struct tri_metrics *metrics); /* NULL is allowed */
 
 /* One finished step. `seconds` is wall time, `print` whether people see it. */
 enum tri_status tri_metrics_step(struct tri_metrics *metrics, const struct tri_run *run,

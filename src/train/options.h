@@ -19,10 +19,12 @@ struct tri_train_options {
     int64_t eval_interval;               /* steps; 0: never */
     bool overfit_first_batch;            /* train on the first step's data again and again */
     int64_t log_interval;                /* steps between printed lines; 1. metrics.jsonl has all */
-    int64_t ranks;                       /* ranks to start on this machine; 1 */
-    int64_t sequence_parallel_size;      /* ranks that share a sequence; 0: all */
-    double comm_timeout;                 /* seconds that a rank waits for the others; 600 */
-    char *log_level;                     /* error, warn, info, debug */
+    char **report_to;                    /* files of metrics beside metrics.jsonl */
+    int64_t num_report_to;
+    int64_t ranks;                  /* ranks to start on this machine; 1 */
+    int64_t sequence_parallel_size; /* ranks that share a sequence; 0: all */
+    double comm_timeout;            /* seconds that a rank waits for the others; 600 */
+    char *log_level;                /* error, warn, info, debug */
 };
 
 extern const struct tri_option_table tri_train_option_table;

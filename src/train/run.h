@@ -35,10 +35,11 @@ struct tri_run {
     struct tri_trainer *trainer;
     struct tri_schedule_plan schedule;
     struct tri_run_state state;
-    size_t planned_bytes; /* backend memory that the longest step takes */
-    double micro_start;   /* clock at which the micro-batch at work began */
-    bool evaluating;      /* forward passes belong to an evaluation now */
-    double roof_flops;    /* measured rate of a large product */
+    struct tri_heartbeat *heartbeat; /* of the first rank while it trains; else NULL */
+    size_t planned_bytes;            /* backend memory that the longest step takes */
+    double micro_start;              /* clock at which the micro-batch at work began */
+    bool evaluating;                 /* forward passes belong to an evaluation now */
+    double roof_flops;               /* measured rate of a large product */
 };
 
 /* Open everything in the order in which a mistake is cheapest to find: model, machine, data,

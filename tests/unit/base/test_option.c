@@ -13,6 +13,8 @@ struct values {
     int mode;
     char **list;
     int64_t num_list;
+    char **words;
+    int64_t num_words;
     double low, high;
     char *map;
 };
@@ -57,10 +59,15 @@ static const struct tri_option options[] = {
      .min = 0,
      .max = 1},
     {.name = "map", .type = TRI_OPTION_MAP, .offset = offsetof(struct values, map)},
+    {.name = "words",
+     .type = TRI_OPTION_STRINGS,
+     .offset = offsetof(struct values, words),
+     .second = offsetof(struct values, num_words),
+     .choices = "one=ein,two"},
 };
 static const struct tri_option_table table = {"part", options, sizeof options / sizeof *options};
 
-enum { FLAG, COUNT, RATE, NAME, WORD, MODE, LIST, RANGE, MAP };
+enum { FLAG, COUNT, RATE, NAME, WORD, MODE, LIST, RANGE, MAP, WORDS };
 
 static int open_values(void **state)
 {
@@ -152,6 +159,9 @@ static void sets_each_type(void **state)
     assert_string_equal(v->list[2], "c");
     assert_int_equal(tri_option_set(&options[LIST], three, 1, v), TRI_OK);
     assert_int_equal(v->num_list, 1);
+    const char *words[] = {"two", "EIN"};
+    assert_int_equal(tri_option_set(&options[WORDS], words, 2, v), TRI_OK);
+    assert_string_equal(v->words[1], "one");
     const char *pair[] = {"0.8", "90%"};
     assert_int_equal(tri_option_set(&options[RANGE], pair, 2, v), TRI_OK);
     assert_true(v->low == 0.8 && v->high == 0.9);
@@ -165,6 +175,7 @@ static void keeps_the_old_value_on_failure(void **state)
     set_fails(state, COUNT, "1.5", "whole number");
     set_fails(state, RATE, "1.1", "expected a number from 0 to 1, got '1.1'");
     set_fails(state, NAME, "", "empty");
+    set_fails(state, WORDS, "three", "expected a list of one, two, got 'three'");
     set_fails(state, WORD, "spda", "expected one of auto, sdpa, or a name with a slash");
     set_fails(state, MODE, "ful", "expected one of full, some, none, got 'ful'");
     set_fails(state, MODE, "", "expected one of");
