@@ -41,6 +41,21 @@ static enum tri_status encode(const struct tri_tokenizer *tokenizer, const char 
     return TRI_OK;
 }
 
+static enum tri_status encode_at(const struct tri_tokenizer *tokenizer, const char *text,
+                                 size_t bytes, struct tri_text_place *places, size_t num_places,
+                                 struct tri_ids *ids)
+{
+    const int64_t first = ids->count;
+    TRI_TRY(tri_ids_reserve(ids, (int64_t)bytes));
+    TRI_TRY(encode(tokenizer, text, bytes, 0, (int64_t)bytes, ids->data + first));
+    ids->count += (int64_t)bytes;
+    for (size_t i = 0; i < num_places; i++) {
+        places[i].token = first + (int64_t)places[i].offset;
+        places[i].inside = false;
+    }
+    return TRI_OK;
+}
+
 /* Ids above the bytes are special, and have no text. */
 static enum tri_status decode(const struct tri_tokenizer *tokenizer, const int32_t *ids,
                               int64_t count, bool skip_special, struct tri_text *out)
@@ -87,6 +102,7 @@ enum tri_status tri_byte_tokenizer_open(const struct tri_token_ids *model,
         .pad = special(model, model->pad),
         .count = count_tokens,
         .encode = encode,
+        .encode_at = encode_at,
         .decode = decode,
         .close = free_tokenizer,
     };

@@ -1,21 +1,10 @@
-#include "text/subword.h"
+#include "text/subword_private.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "text/utf8.h"
-
-/* What one thread needs to encode; used ones wait for the next text. */
-struct tri_subword_work {
-    struct tri_subword *subword;
-    struct tri_bpe_work *bpe;
-    struct tri_regex_work *regex;
-    struct tri_normalizer_work normalizer;
-    struct tri_pretokenizer_work pretokenizer;
-    struct tri_ids *ids; /* where they go */
-    struct tri_subword_work *next;
-};
 
 static void free_work(struct tri_subword_work *work)
 {
@@ -48,7 +37,7 @@ static enum tri_status new_work(struct tri_subword *s, struct tri_subword_work *
     return TRI_OK;
 }
 
-static enum tri_status take_work(struct tri_subword *s, struct tri_subword_work **out)
+enum tri_status tri_subword_take_work(struct tri_subword *s, struct tri_subword_work **out)
 {
     (void)pthread_mutex_lock(&s->lock);
     struct tri_subword_work *work = s->idle;
@@ -61,7 +50,7 @@ static enum tri_status take_work(struct tri_subword *s, struct tri_subword_work 
     return TRI_OK;
 }
 
-static void give_work(struct tri_subword *s, struct tri_subword_work *work)
+void tri_subword_give_work(struct tri_subword *s, struct tri_subword_work *work)
 {
     (void)pthread_mutex_lock(&s->lock);
     work->next = s->idle;
@@ -73,20 +62,25 @@ static enum tri_status take_piece(void *ctx, const char *piece, size_t bytes)
 {
     struct tri_subword_work *work = ctx;
     const struct tri_subword *s = work->subword;
+    if (!work->ids) {
+        work->measured += bytes;
+        return TRI_OK;
+    }
     return tri_bpe_encode(&s->bpe, work->bpe, piece, bytes, s->pretokenizer.ends_in_bytes,
                           work->ids);
 }
 
-/* A part of the text between tokens that are looked for in it as it is. */
-static enum tri_status encode_part(struct tri_subword_work *work, const char *text, size_t bytes,
-                                   bool at_start)
+enum tri_status tri_subword_part(struct tri_subword_work *work, const char *text, size_t bytes,
+                                 bool at_start)
 {
     const struct tri_subword *s = work->subword;
     struct tri_added_walk walk = {.added = &s->added, .trie = &s->added.normalized};
     TRI_TRY(tri_normalize(&s->normalizer, &work->normalizer, text, bytes, &walk.text, &walk.bytes));
     while (tri_added_next(&walk)) {
-        if (walk.token)
+        if (walk.token && work->ids)
             TRI_TRY(tri_ids_push(work->ids, walk.token->id));
+        else if (walk.token)
+            work->measured += walk.end - walk.begin;
         else
             TRI_TRY(tri_pretokenize(&s->pretokenizer, &work->pretokenizer, walk.text + walk.begin,
                                     walk.end - walk.begin, at_start && walk.begin == 0, take_piece,
@@ -104,7 +98,8 @@ static enum tri_status encode_all(struct tri_subword_work *work, const char *tex
         if (walk.token)
             TRI_TRY(tri_ids_push(work->ids, walk.token->id));
         else
-            TRI_TRY(encode_part(work, text + walk.begin, walk.end - walk.begin, walk.begin == 0));
+            TRI_TRY(
+                tri_subword_part(work, text + walk.begin, walk.end - walk.begin, walk.begin == 0));
     }
     return TRI_OK;
 }
@@ -116,10 +111,10 @@ enum tri_status tri_subword_encode(struct tri_subword *s, const char *text, size
     const size_t valid = tri_utf8_valid(text, bytes);
     if (valid != bytes)
         return tri_fail(TRI_INVALID, "invalid UTF-8 at byte %zu of a text", valid);
-    TRI_TRY(take_work(s, &work));
+    TRI_TRY(tri_subword_take_work(s, &work));
     work->ids = ids;
     const enum tri_status st = encode_all(work, text, bytes);
-    give_work(s, work);
+    tri_subword_give_work(s, work);
     return st;
 }
 
@@ -232,6 +227,7 @@ enum tri_status tri_subword_new(struct tri_subword **out)
         .keeps = true,
         .count = count_tokens,
         .encode = encode,
+        .encode_at = tri_subword_encode_at,
         .decode = decode,
         .close = free_subword,
     };

@@ -39,6 +39,14 @@ static enum tri_status refuse_encode(const struct tri_tokenizer *tokenizer, cons
     return refuse(tokenizer);
 }
 
+static enum tri_status refuse_encode_at(const struct tri_tokenizer *tokenizer, const char *text,
+                                        size_t bytes, struct tri_text_place *places,
+                                        size_t num_places, struct tri_ids *ids)
+{
+    (void)text, (void)bytes, (void)places, (void)num_places, (void)ids;
+    return refuse(tokenizer);
+}
+
 static enum tri_status refuse_decode(const struct tri_tokenizer *tokenizer, const int32_t *ids,
                                      int64_t count, bool skip_special, struct tri_text *out)
 {
@@ -74,6 +82,7 @@ static enum tri_status unread_open(enum tri_status status, const struct tri_toke
                  .identity = tri_hash_bytes(TRI_HASH_START, "subword", 7),
                  .count = refuse_count,
                  .encode = refuse_encode,
+                 .encode_at = refuse_encode_at,
                  .decode = refuse_decode,
                  .close = close_unread},
         .status = status,

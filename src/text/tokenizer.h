@@ -11,6 +11,14 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "text/ids.h"
+
+/* Where a byte of a text lies among its tokens. */
+struct tri_text_place {
+    size_t offset; /* given: 0 to the bytes of the text */
+    int64_t token; /* the first token that ends behind it; behind the last if there is none */
+    bool inside;   /* that token begins before it */
+};
 
 struct tri_tokenizer {
     const char *name;      /* "bytes", "tokenizer.json": for people */
@@ -32,6 +40,10 @@ struct tri_tokenizer {
     /* Ids of the tokens [first, first + count) of the text, which must have as many. */
     enum tri_status (*encode)(const struct tri_tokenizer *tokenizer, const char *text, size_t bytes,
                               int64_t first, int64_t count, int32_t *ids);
+    /* Append the ids of the whole text, and find places in it, whose offsets ascend. */
+    enum tri_status (*encode_at)(const struct tri_tokenizer *tokenizer, const char *text,
+                                 size_t bytes, struct tri_text_place *places, size_t num_places,
+                                 struct tri_ids *ids);
     /* Append the text of tokens, without special ones if asked; bytes that are no UTF-8 come out as
      * U+FFFD. */
     enum tri_status (*decode)(const struct tri_tokenizer *tokenizer, const int32_t *ids,
