@@ -3,74 +3,116 @@
  * The number of trained tokens of the whole step is known beforehand, so a tile goes forward and
  * backward at once with the true upstream gradient: dX and dW are both scaled by it, and no tile
  * needs its logits again. A tile without a trained token adds exactly zero. */
-#include "base/arena.h"
+#include "model/head.h"
+
 #include "model/net.h"
 
-static enum tri_status final_norm(const struct tri_net *net, struct tri_view h, struct tri_view x)
+static enum tri_status norm(const struct tri_head *head, struct tri_view h, struct tri_view x)
 {
-    return net->exec.ops->norm_forward(net->exec.stream, &net->model->arch.norm, h, x,
-                                       tri_net_weight(net, -1, TRI_FINAL_NORM_W),
-                                       tri_net_weight(net, -1, TRI_FINAL_NORM_B));
+    if (head->norm == NULL)
+        return TRI_OK;
+    return head->exec.ops->norm_forward(head->exec.stream, head->norm, h, x, head->norm_w,
+                                        head->norm_b);
 }
 
-static enum tri_status head(const struct tri_net *net, struct tri_view logits, struct tri_view h)
+static enum tri_status product(const struct tri_head *head, struct tri_view logits,
+                               struct tri_view h)
 {
-    return net->exec.ops->linear_forward(net->exec.stream, false, logits, h,
-                                         tri_net_weight(net, -1, TRI_HEAD_W), tri_view_none());
+    return head->exec.ops->linear_forward(head->exec.stream, false, logits, h, head->w,
+                                          tri_view_none());
 }
 
 /* Gradient of the tile from dlogits, which replaced the logits; h is the norm's output on entry and
  * carries its gradient afterwards. */
-static enum tri_status tile_backward(const struct tri_net *net, struct tri_view dx,
+static enum tri_status tile_backward(const struct tri_head *head, struct tri_view dx,
                                      struct tri_view x, struct tri_view h, struct tri_view dlogits)
 {
-    const struct tri_ops *ops = net->exec.ops;
-    struct tri_stream *s = net->exec.stream;
-    TRI_TRY(
-        ops->linear_backward_w(s, tri_net_grad(net, -1, TRI_HEAD_W), tri_view_none(), dlogits, h));
-    TRI_TRY(ops->linear_backward_x(s, false, h, dlogits, tri_net_weight(net, -1, TRI_HEAD_W)));
-    return ops->norm_backward(
-        s, &net->model->arch.norm, false, dx, tri_net_grad(net, -1, TRI_FINAL_NORM_W),
-        tri_net_grad(net, -1, TRI_FINAL_NORM_B), h, x, tri_net_weight(net, -1, TRI_FINAL_NORM_W));
+    const struct tri_ops *ops = head->exec.ops;
+    struct tri_stream *s = head->exec.stream;
+    if (tri_view_present(head->dw))
+        TRI_TRY(ops->linear_backward_w(s, head->dw, tri_view_none(), dlogits, h));
+    if (head->norm == NULL)
+        return tri_view_present(dx) ? ops->linear_backward_x(s, false, dx, dlogits, head->w)
+                                    : TRI_OK;
+    TRI_TRY(ops->linear_backward_x(s, false, h, dlogits, head->w));
+    return ops->norm_backward(s, head->norm, false, dx, head->d_norm_w, head->d_norm_b, h, x,
+                              head->norm_w);
+}
+
+static enum tri_status get(const struct tri_head *head, const char *name, int64_t rows,
+                           int64_t cols, struct tri_view *out)
+{
+    struct tri_view view = tri_view2(NULL, head->w.dtype, rows, cols);
+    TRI_TRY(tri_arena_alloc(head->exec.arena, name, tri_view_bytes(view), &view.data));
+    *out = view;
+    return TRI_OK;
+}
+
+enum tri_status tri_head_loss(const struct tri_head *head, bool backward, double scale,
+                              double *loss_sum, struct tri_view dx, struct tri_view x,
+                              const int32_t *labels)
+{
+    int64_t rows = x.dim[0];
+    int64_t tiles = (rows + head->rows - 1) / head->rows;
+    if (tiles == 0)
+        return TRI_OK;
+    size_t mark = tri_arena_mark(head->exec.arena);
+    struct tri_view h, logits;
+    int64_t longest = (rows + tiles - 1) / tiles;
+    TRI_TRY(get(head, "loss norm", head->norm != NULL ? longest : 0, x.dim[1], &h));
+    TRI_TRY(get(head, "logits tile", longest, head->w.dim[0], &logits));
+    for (int64_t i = 0; i < tiles; i++) {
+        struct tri_range tile = tri_split(rows, tiles, i);
+        struct tri_view xt = tri_view_rows(x, tile.begin, tile.count);
+        struct tri_view ht = head->norm != NULL ? tri_view_rows(h, 0, tile.count) : xt;
+        struct tri_view lt = tri_view_rows(logits, 0, tile.count);
+        TRI_TRY(norm(head, ht, xt));
+        TRI_TRY(product(head, lt, ht));
+        TRI_TRY(head->exec.ops->cross_entropy(head->exec.stream, backward, scale, loss_sum, lt,
+                                              labels + tile.begin));
+        if (backward)
+            TRI_TRY(tile_backward(
+                head, tri_view_present(dx) ? tri_view_rows(dx, tile.begin, tile.count) : dx, xt, ht,
+                lt));
+    }
+    tri_arena_release(head->exec.arena, mark);
+    return TRI_OK;
+}
+
+/* ---- of a model --------------------------------------------------------------------------------
+ */
+
+static struct tri_head head_of(const struct tri_net *net)
+{
+    return (struct tri_head){.exec = net->exec,
+                             .norm = &net->model->arch.norm,
+                             .rows = net->loss_rows,
+                             .norm_w = tri_net_weight(net, -1, TRI_FINAL_NORM_W),
+                             .norm_b = tri_net_weight(net, -1, TRI_FINAL_NORM_B),
+                             .w = tri_net_weight(net, -1, TRI_HEAD_W)};
 }
 
 enum tri_status tri_loss(const struct tri_net *net, double scale, double *loss_sum,
                          struct tri_view dx, struct tri_view x, const int32_t *labels)
 {
-    const struct tri_arch *a = &net->model->arch;
+    struct tri_head head = head_of(net);
     bool backward = tri_view_present(dx);
-    int64_t rows = x.dim[0];
-    int64_t tiles = (rows + net->loss_rows - 1) / net->loss_rows;
-    if (tiles == 0)
-        return TRI_OK;
-    size_t mark = tri_arena_mark(net->exec.arena);
-    struct tri_view h, logits;
-    int64_t longest = (rows + tiles - 1) / tiles;
-    TRI_TRY(tri_net_scratch(net, "loss norm", net->act, longest, a->hidden, &h));
-    TRI_TRY(tri_net_scratch(net, "logits tile", net->act, longest, a->vocab, &logits));
-    for (int64_t i = 0; i < tiles; i++) {
-        struct tri_range tile = tri_split(rows, tiles, i);
-        struct tri_view xt = tri_view_rows(x, tile.begin, tile.count);
-        struct tri_view ht = tri_view_rows(h, 0, tile.count);
-        struct tri_view lt = tri_view_rows(logits, 0, tile.count);
-        TRI_TRY(final_norm(net, ht, xt));
-        TRI_TRY(head(net, lt, ht));
-        TRI_TRY(net->exec.ops->cross_entropy(net->exec.stream, backward, scale, loss_sum, lt,
-                                             labels + tile.begin));
-        if (backward)
-            TRI_TRY(tile_backward(net, tri_view_rows(dx, tile.begin, tile.count), xt, ht, lt));
+    if (backward) {
+        head.d_norm_w = tri_net_grad(net, -1, TRI_FINAL_NORM_W);
+        head.d_norm_b = tri_net_grad(net, -1, TRI_FINAL_NORM_B);
+        head.dw = tri_net_grad(net, -1, TRI_HEAD_W);
     }
-    tri_arena_release(net->exec.arena, mark);
-    return TRI_OK;
+    return tri_head_loss(&head, backward, scale, loss_sum, dx, x, labels);
 }
 
 enum tri_status tri_logits(const struct tri_net *net, struct tri_view logits, struct tri_view x)
 {
+    struct tri_head head = head_of(net);
     size_t mark = tri_arena_mark(net->exec.arena);
     struct tri_view h;
     TRI_TRY(tri_net_scratch(net, "loss norm", net->act, x.dim[0], x.dim[1], &h));
-    TRI_TRY(final_norm(net, h, x));
-    TRI_TRY(head(net, logits, h));
+    TRI_TRY(norm(&head, h, x));
+    TRI_TRY(product(&head, logits, h));
     tri_arena_release(net->exec.arena, mark);
     return TRI_OK;
 }
