@@ -113,6 +113,9 @@ struct tri_model {
     struct tri_arch arch;
     struct tri_param *params; /* ordered by place: embedding, layers, final norm, head */
     int num_params;
+    /* What is used together: the embedding, each layer, the final norm with the head. */
+    int num_units;                           /* L + 2 */
+    int64_t *unit_begin;                     /* (num_units + 1) first elements in the flat buffer */
     int64_t num_elements;                    /* of the flat buffer, padding included */
     int64_t num_weights;                     /* real parameters, for people */
     int (*layer_param)[TRI_NUM_LAYER_ROLES]; /* (L) index into params, or -1 */
@@ -149,15 +152,16 @@ void tri_model_close(struct tri_model *model);
 void tri_rope_frequencies(const struct tri_rope *rope, int64_t max_positions, int64_t length,
                           double *inv_freq, double *scale);
 
-/* View of a parameter inside a flat buffer of `dtype` laid out like the parameters. */
-struct tri_view tri_param_view(const struct tri_model *model, int param, void *flat,
-                               enum tri_dtype dtype);
+/* Index of a layer's parameter, or of one outside the layers (`layer` is not looked at); -1 if the
+ * model has none. TRI_HEAD_W of a tied model is the embedding. */
+int tri_model_param(const struct tri_model *model, int64_t layer, enum tri_role role);
 
-/* Views of a layer's parameter, or of one outside the layers; absent parameters give no tensor.
- * TRI_HEAD_W of a tied model gives the embedding. */
-struct tri_view tri_layer_view(const struct tri_model *model, int64_t layer, enum tri_role role,
-                               void *flat, enum tri_dtype dtype);
-struct tri_view tri_outer_view(const struct tri_model *model, enum tri_role role, void *flat,
+/* The unit that a parameter belongs to: 0 is the embedding, 1 + l layer l. */
+int tri_model_unit(const struct tri_model *model, int param);
+
+/* View of a parameter whose unit begins at `unit`, in a buffer of `dtype` laid out like the
+ * parameters. */
+struct tri_view tri_param_view(const struct tri_model *model, int param, void *unit,
                                enum tri_dtype dtype);
 
 /* Multiply-adds times two of the linear layers for one token, forward (lm head included). */

@@ -1,19 +1,28 @@
 #include "model/net.h"
 
+#include <assert.h>
+
 #include "base/arena.h"
+
+static struct tri_view view_of(const struct tri_net *net, int64_t layer, enum tri_role role,
+                               void *const *units, enum tri_dtype dtype)
+{
+    int param = tri_model_param(net->model, layer, role);
+    if (param < 0)
+        return tri_view_none();
+    void *unit = units[tri_model_unit(net->model, param)];
+    assert(unit != NULL); /* the pass has to enter a unit before its layers are called */
+    return tri_param_view(net->model, param, unit, dtype);
+}
 
 struct tri_view tri_net_weight(const struct tri_net *net, int64_t layer, enum tri_role role)
 {
-    if (role >= TRI_NUM_LAYER_ROLES)
-        return tri_outer_view(net->model, role, net->weights, net->act);
-    return tri_layer_view(net->model, layer, role, net->weights, net->act);
+    return view_of(net, layer, role, net->weights, net->act);
 }
 
 struct tri_view tri_net_grad(const struct tri_net *net, int64_t layer, enum tri_role role)
 {
-    if (role >= TRI_NUM_LAYER_ROLES)
-        return tri_outer_view(net->model, role, net->grads, net->stat);
-    return tri_layer_view(net->model, layer, role, net->grads, net->stat);
+    return view_of(net, layer, role, net->grads, net->stat);
 }
 
 enum tri_status tri_net_scratch(const struct tri_net *net, const char *name, enum tri_dtype dtype,

@@ -18,9 +18,11 @@ struct tri_net {
     struct tri_exchange exchange; /* sequence group and layout of the batch at work */
     int64_t num_rows;             /* T: tokens of the batch on this rank */
     enum tri_dtype act;           /* activations and weights */
-    enum tri_dtype stat;  /* statistics and gradients of parameters: float32, or float64 with it */
-    void *weights;        /* flat, act */
-    void *grads;          /* flat, stat; NULL when only going forward */
+    enum tri_dtype stat; /* statistics and gradients of parameters: float32, or float64 with it */
+    /* (model->num_units) where the first element of each unit is now, act and stat; whoever calls
+     * layers sees to it that their unit is there. */
+    void *const *weights;
+    void *const *grads;
     struct tri_view rope; /* (T, R) cos and sin of this rank's positions, stat */
     int kv_slot;          /* (S, 2*hk*D) act: keys and values of the layer at work */
     int64_t mlp_tiles;    /* of all T rows; a chunk takes its share */

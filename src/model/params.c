@@ -101,17 +101,26 @@ static int add_param(struct tri_model *m, enum tri_role role, int64_t layer)
     return m->num_params++;
 }
 
+static void end_unit(struct tri_model *m)
+{
+    m->unit_begin[++m->num_units] = m->num_elements;
+}
+
 static void add_params(struct tri_model *m)
 {
     for (int role = 0; role < TRI_NUM_ROLES; role++)
         m->outer_param[role] = -1;
 
     m->outer_param[TRI_EMBED] = add_param(m, TRI_EMBED, -1);
-    for (int64_t layer = 0; layer < m->arch.num_layers; layer++)
+    end_unit(m);
+    for (int64_t layer = 0; layer < m->arch.num_layers; layer++) {
         for (int role = 0; role < TRI_NUM_LAYER_ROLES; role++)
             m->layer_param[layer][role] = add_param(m, (enum tri_role)role, layer);
+        end_unit(m);
+    }
     for (int role = TRI_EMBED + 1; role < TRI_NUM_ROLES; role++)
         m->outer_param[role] = add_param(m, (enum tri_role)role, -1);
+    end_unit(m);
 }
 
 /* Our row of the first row of `map` within a fused parameter, and how many rows it has. */
@@ -220,8 +229,9 @@ enum tri_status tri_model_build(const struct tri_arch *arch, const struct tri_fa
         return tri_fail(TRI_NOMEM, "no memory for the description of a model");
     m->params = calloc(layers * TRI_NUM_LAYER_ROLES + TRI_NUM_ROLES, sizeof *m->params);
     m->layer_param = calloc(layers, sizeof *m->layer_param);
+    m->unit_begin = calloc(layers + 3, sizeof *m->unit_begin);
     m->hf = calloc((layers + 1) * count_names(family->names), sizeof *m->hf);
-    if (m->params == NULL || m->layer_param == NULL || m->hf == NULL) {
+    if (m->params == NULL || m->layer_param == NULL || m->unit_begin == NULL || m->hf == NULL) {
         tri_model_close(m);
         return tri_fail(TRI_NOMEM, "no memory for the description of a model of %zu layers",
                         layers);
@@ -241,37 +251,41 @@ void tri_model_close(struct tri_model *model)
     free(model->arch.window);
     free(model->params);
     free(model->layer_param);
+    free(model->unit_begin);
     free(model->hf);
     free(model);
 }
 
-struct tri_view tri_param_view(const struct tri_model *model, int param, void *flat,
-                               enum tri_dtype dtype)
+int tri_model_param(const struct tri_model *model, int64_t layer, enum tri_role role)
+{
+    if (role < TRI_NUM_LAYER_ROLES) {
+        assert(layer >= 0 && layer < model->arch.num_layers);
+        return model->layer_param[layer][role];
+    }
+    assert(role < TRI_NUM_ROLES);
+    if (role == TRI_HEAD_W && model->arch.tied_embeddings)
+        role = TRI_EMBED;
+    return model->outer_param[role];
+}
+
+int tri_model_unit(const struct tri_model *model, int param)
 {
     assert(param >= 0 && param < model->num_params);
     const struct tri_param *p = &model->params[param];
-    void *data = flat == NULL ? NULL : (char *)flat + p->offset * (int64_t)tri_dtype_bytes(dtype);
+    if (p->layer >= 0)
+        return 1 + (int)p->layer;
+    return p->role == TRI_EMBED ? 0 : model->num_units - 1;
+}
+
+struct tri_view tri_param_view(const struct tri_model *model, int param, void *unit,
+                               enum tri_dtype dtype)
+{
+    const struct tri_param *p = &model->params[param];
+    int64_t first = p->offset - model->unit_begin[tri_model_unit(model, param)];
+    void *data = (char *)unit + first * (int64_t)tri_dtype_bytes(dtype);
     if (p->num_dims == 1)
         return tri_view1(data, dtype, p->dim[0]);
     return tri_view2(data, dtype, p->dim[0], p->dim[1]);
-}
-
-struct tri_view tri_layer_view(const struct tri_model *model, int64_t layer, enum tri_role role,
-                               void *flat, enum tri_dtype dtype)
-{
-    assert(layer >= 0 && layer < model->arch.num_layers && role < TRI_NUM_LAYER_ROLES);
-    int param = model->layer_param[layer][role];
-    return param < 0 ? tri_view_none() : tri_param_view(model, param, flat, dtype);
-}
-
-struct tri_view tri_outer_view(const struct tri_model *model, enum tri_role role, void *flat,
-                               enum tri_dtype dtype)
-{
-    assert(role >= TRI_EMBED && role < TRI_NUM_ROLES);
-    if (role == TRI_HEAD_W && model->arch.tied_embeddings)
-        role = TRI_EMBED;
-    int param = model->outer_param[role];
-    return param < 0 ? tri_view_none() : tri_param_view(model, param, flat, dtype);
 }
 
 double tri_model_linear_flops(const struct tri_model *model)

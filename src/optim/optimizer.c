@@ -1,68 +1,48 @@
 #include "optim/optimizer.h"
 
-#include <math.h>
-
 #include "base/arena.h"
 
-static enum tri_status get(struct tri_exec exec, const char *name, enum tri_dtype dtype, int64_t n,
-                           void **out)
+/* Zero, padding included, which stays so through every update. */
+static enum tri_status get(struct tri_optimizer *o, const char *name, void **out)
 {
-    return tri_arena_alloc(exec.arena, name, (size_t)n * tri_dtype_bytes(dtype), out);
+    int64_t n = o->zero->partition.own_elements;
+    enum tri_dtype stat = o->zero->stat;
+    TRI_TRY(tri_arena_alloc(o->exec.arena, name, (size_t)n * tri_dtype_bytes(stat), out));
+    return o->exec.ops->zero(o->exec.stream, tri_view1(*out, stat, n));
 }
 
-enum tri_status tri_optimizer_open(struct tri_exec exec, const struct tri_model *model,
-                                   const struct tri_optim_options *options, enum tri_dtype act,
-                                   enum tri_dtype stat, void *weights, void *grads,
+enum tri_status tri_optimizer_open(struct tri_exec exec, struct tri_zero *zero,
+                                   const struct tri_optim_options *options,
                                    struct tri_optimizer *out)
 {
-    struct tri_optimizer o = {.exec = exec,
-                              .model = model,
-                              .options = *options,
-                              .act = act,
-                              .stat = stat,
-                              .weights = weights,
-                              .master = weights,
-                              .grads = grads};
-    int64_t n = model->num_elements;
-    void *norm2;
-    if (act != stat)
-        TRI_TRY(get(exec, "master weights", stat, n, &o.master));
-    TRI_TRY(get(exec, "first moments", stat, n, &o.m));
-    TRI_TRY(get(exec, "second moments", stat, n, &o.v));
-    TRI_TRY(get(exec, "gradient norm", TRI_F64, 1, &norm2));
-    o.norm2 = norm2;
-    TRI_TRY(exec.ops->zero(exec.stream, tri_view1(o.m, stat, n)));
-    TRI_TRY(exec.ops->zero(exec.stream, tri_view1(o.v, stat, n)));
+    struct tri_optimizer o = {
+        .exec = exec, .zero = zero, .options = *options, .master = zero->weights};
+    if (zero->act != zero->stat)
+        TRI_TRY(get(&o, "master weights", &o.master));
+    TRI_TRY(get(&o, "first moments", &o.m));
+    TRI_TRY(get(&o, "second moments", &o.v));
     *out = o;
     return TRI_OK;
 }
 
-enum tri_status tri_optimizer_grad_norm(struct tri_optimizer *o, double *norm)
+static struct tri_view run_of(void *flat, enum tri_dtype dtype, int64_t begin, int64_t count)
 {
-    double sum;
-    TRI_TRY(o->exec.ops->zero(o->exec.stream, tri_view1(o->norm2, TRI_F64, 1)));
-    TRI_TRY(o->exec.ops->sum_squares(o->exec.stream, o->norm2,
-                                     tri_view1(o->grads, o->stat, o->model->num_elements)));
-    TRI_TRY(o->exec.ops->read_scalars(o->exec.stream, &sum, o->norm2, 1));
-    *norm = sqrt(sum);
-    return TRI_OK;
+    return tri_view1((char *)flat + (size_t)begin * tri_dtype_bytes(dtype), dtype, count);
 }
 
-static struct tri_view run_of(void *flat, enum tri_dtype dtype, int64_t begin, int64_t end)
+static enum tri_status update_run(struct tri_optimizer *o, struct tri_adamw *op,
+                                  const struct tri_own_run *run)
 {
-    char *start = (char *)flat + (size_t)begin * tri_dtype_bytes(dtype);
-    return tri_view1(start, dtype, end - begin);
-}
-
-static enum tri_status update_run(struct tri_optimizer *o, struct tri_adamw *op, bool decay,
-                                  int64_t begin, int64_t end)
-{
-    op->weight_decay = decay ? o->options.weight_decay : 0.0;
-    return o->exec.ops->adamw(o->exec.stream, op, run_of(o->master, o->stat, begin, end),
-                              run_of(o->m, o->stat, begin, end), run_of(o->v, o->stat, begin, end),
-                              o->act != o->stat ? run_of(o->weights, o->act, begin, end)
-                                                : tri_view_none(),
-                              run_of(o->grads, o->stat, begin, end));
+    const struct tri_zero *z = o->zero;
+    op->weight_decay = run->decay ? o->options.weight_decay : 0.0;
+    struct tri_view w = run_of(z->weights, z->act, tri_zero_weights_at(z, run), run->count);
+    struct tri_view g = run_of(z->grads, z->stat, tri_zero_grads_at(z, run), run->count);
+    struct tri_view m = run_of(o->m, z->stat, run->own, run->count);
+    struct tri_view v = run_of(o->v, z->stat, run->own, run->count);
+    if (o->master == z->weights)
+        return o->exec.ops->adamw(o->exec.stream, op, w, m, v, tri_view_none(), g);
+    struct tri_view p = run_of(o->master, z->stat, run->own, run->count);
+    return o->exec.ops->adamw(o->exec.stream, op, p, m, v, w, g);
 }
 
 enum tri_status tri_optimizer_update(struct tri_optimizer *o, double lr, double grad_scale)
@@ -73,22 +53,9 @@ enum tri_status tri_optimizer_update(struct tri_optimizer *o, double lr, double 
                            .eps = o->options.eps,
                            .step = o->step + 1,
                            .grad_scale = grad_scale};
-    const struct tri_model *model = o->model;
-    /* Neighbours with the same rule are updated in one call; padding between them is all zero and
-     * stays zero. */
-    for (int first = 0; first < model->num_params;) {
-        int next = first + 1;
-        while (next < model->num_params && model->params[next].decay == model->params[first].decay)
-            next++;
-        int64_t end = next < model->num_params ? model->params[next].offset : model->num_elements;
-        TRI_TRY(update_run(o, &op, model->params[first].decay, model->params[first].offset, end));
-        first = next;
-    }
+    struct tri_own_run run;
+    for (int param = 0; tri_partition_next_run(&o->zero->partition, &param, &run);)
+        TRI_TRY(update_run(o, &op, &run));
     o->step++;
     return TRI_OK;
-}
-
-enum tri_status tri_optimizer_zero_grads(struct tri_optimizer *o)
-{
-    return o->exec.ops->zero(o->exec.stream, tri_view1(o->grads, o->stat, o->model->num_elements));
 }

@@ -70,9 +70,19 @@ static enum tri_status layer_backward(struct tri_pass *pass, int64_t layer)
 
 enum tri_status tri_pass_backward(struct tri_pass *pass)
 {
-    for (int64_t layer = pass->net.model->arch.num_layers - 1; layer >= 0; layer--) {
+    int layers = (int)pass->net.model->arch.num_layers;
+    struct tri_zero_walk walk;
+    TRI_TRY(tri_zero_walk_begin(pass->zero, layers, 1, TRI_ZERO_WEIGHTS | TRI_ZERO_GRADS, &walk));
+    for (int64_t layer = layers - 1; layer >= 0; layer--) {
         pass->net.kv_slot = tri_slot(pass, layer, TRI_SLOT_KV);
+        TRI_TRY(tri_zero_walk_enter(&walk, 1 + (int)layer));
         TRI_TRY(layer_backward(pass, layer));
+        tri_zero_walk_leave(&walk, 1 + (int)layer);
     }
-    return tri_embed_backward(&pass->net, pass->d, pass->ids);
+    TRI_TRY(tri_zero_walk_end(&walk));
+    TRI_TRY(tri_zero_walk_begin(pass->zero, 0, 0, TRI_ZERO_GRADS, &walk));
+    TRI_TRY(tri_zero_walk_enter(&walk, 0));
+    TRI_TRY(tri_embed_backward(&pass->net, pass->d, pass->ids));
+    tri_zero_walk_leave(&walk, 0);
+    return tri_zero_walk_end(&walk);
 }

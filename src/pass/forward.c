@@ -37,20 +37,35 @@ static enum tri_status layer_chunk(struct tri_pass *pass, int64_t layer, struct 
     return tri_store_done(store, in, chunk.rows.begin, chunk.rows.count);
 }
 
+static enum tri_status embed_all(struct tri_pass *pass)
+{
+    struct tri_zero_walk walk;
+    TRI_TRY(tri_zero_walk_begin(pass->zero, 0, 0, TRI_ZERO_WEIGHTS, &walk));
+    TRI_TRY(tri_zero_walk_enter(&walk, 0));
+    for (int64_t i = 0; i < tri_pass_chunks(pass); i++)
+        TRI_TRY(embed(pass, tri_pass_chunk(pass, i)));
+    tri_zero_walk_leave(&walk, 0);
+    return tri_zero_walk_end(&walk);
+}
+
 enum tri_status tri_pass_forward(struct tri_pass *pass)
 {
     int64_t chunks = tri_pass_chunks(pass);
-    for (int64_t i = 0; i < chunks; i++)
-        TRI_TRY(embed(pass, tri_pass_chunk(pass, i)));
-    for (int64_t layer = 0; layer < pass->net.model->arch.num_layers; layer++) {
+    int layers = (int)pass->net.model->arch.num_layers;
+    struct tri_zero_walk walk;
+    TRI_TRY(embed_all(pass));
+    TRI_TRY(tri_zero_walk_begin(pass->zero, 1, layers, TRI_ZERO_WEIGHTS, &walk));
+    for (int64_t layer = 0; layer < layers; layer++) {
         pass->net.kv_slot = tri_slot(pass, layer, TRI_SLOT_KV);
+        TRI_TRY(tri_zero_walk_enter(&walk, 1 + (int)layer));
         for (int64_t i = 0; i < chunks; i++) {
             report(pass, "forward", layer, i);
             TRI_TRY(layer_chunk(pass, layer, tri_pass_chunk(pass, i)));
             pass->units_done += 1;
         }
+        tri_zero_walk_leave(&walk, 1 + (int)layer);
     }
-    return TRI_OK;
+    return tri_zero_walk_end(&walk);
 }
 
 enum tri_status tri_pass_top(struct tri_pass *pass, struct tri_view *top)
@@ -60,10 +75,41 @@ enum tri_status tri_pass_top(struct tri_pass *pass, struct tri_view *top)
                          pass->net.num_rows, top);
 }
 
+/* The final norm and the head; a tied head is the embedding's unit. */
+struct top_walk {
+    struct tri_zero_walk last, tied;
+    bool is_tied;
+};
+
+static enum tri_status enter_top(struct tri_pass *pass, struct top_walk *w)
+{
+    int last = pass->net.model->num_units - 1;
+    int what = TRI_ZERO_WEIGHTS | (pass->training ? TRI_ZERO_GRADS : 0);
+    w->is_tied = pass->net.model->arch.tied_embeddings;
+    TRI_TRY(tri_zero_walk_begin(pass->zero, last, last, what, &w->last));
+    TRI_TRY(tri_zero_walk_enter(&w->last, last));
+    if (!w->is_tied)
+        return TRI_OK;
+    TRI_TRY(tri_zero_walk_begin(pass->zero, 0, 0, what, &w->tied));
+    return tri_zero_walk_enter(&w->tied, 0);
+}
+
+static enum tri_status leave_top(struct tri_pass *pass, struct top_walk *w)
+{
+    if (w->is_tied) {
+        tri_zero_walk_leave(&w->tied, 0);
+        TRI_TRY(tri_zero_walk_end(&w->tied));
+    }
+    tri_zero_walk_leave(&w->last, pass->net.model->num_units - 1);
+    return tri_zero_walk_end(&w->last);
+}
+
 enum tri_status tri_pass_loss(struct tri_pass *pass, double scale)
 {
     int slot = tri_slot(pass, pass->net.model->arch.num_layers, TRI_SLOT_X);
     int64_t chunks = tri_pass_chunks(pass);
+    struct top_walk walk;
+    TRI_TRY(enter_top(pass, &walk));
     for (int64_t i = 0; i < chunks; i++) {
         struct tri_chunk c = tri_pass_chunk(pass, i);
         struct tri_view x;
@@ -73,5 +119,15 @@ enum tri_status tri_pass_loss(struct tri_pass *pass, double scale)
         TRI_TRY(tri_loss(&pass->net, scale, pass->loss_sum, d, x, pass->labels + c.rows.begin));
         TRI_TRY(tri_store_done(pass->net.store, slot, c.rows.begin, c.rows.count));
     }
-    return TRI_OK;
+    return leave_top(pass, &walk);
+}
+
+enum tri_status tri_pass_logits(struct tri_pass *pass, struct tri_view logits)
+{
+    struct tri_view top;
+    struct top_walk walk;
+    TRI_TRY(enter_top(pass, &walk));
+    TRI_TRY(tri_pass_top(pass, &top));
+    TRI_TRY(tri_logits(&pass->net, logits, top));
+    return leave_top(pass, &walk);
 }

@@ -29,14 +29,15 @@ enum tri_status tri_pass_open(const struct tri_pass_config *config, struct tri_p
                                  .model = config->model,
                                  .act = config->act,
                                  .stat = config->stat,
-                                 .weights = config->weights,
-                                 .grads = config->grads,
+                                 .weights = config->zero->unit_weights,
+                                 .grads = config->zero->unit_grads,
                                  .exchange = {.exec = config->exec,
                                               .comm = config->sequence,
                                               .num_heads = arch->num_heads,
                                               .num_kv_heads = arch->num_kv_heads,
                                               .head_dim = arch->head_dim},
                                  .loss_rows = loss_rows > 0 ? loss_rows : 1};
+    pass->zero = config->zero;
     pass->remat = (enum tri_remat)o->activation_checkpointing;
     pass->chunk_size = o->chunk_size;
     pass->tiled_mlp = o->tiled_mlp_compute;

@@ -10,6 +10,7 @@
 
 #include "model/block.h"
 #include "pass/options.h"
+#include "zero/zero.h"
 
 /* Told before each unit of work (a chunk of a layer), so that long steps are not silent. */
 struct tri_pass_progress {
@@ -20,6 +21,7 @@ struct tri_pass_progress {
 struct tri_pass {
     /* Set by tri_pass_open. */
     struct tri_net net;
+    struct tri_zero *zero; /* told of every unit before and after its use */
     enum tri_remat remat;
     int64_t chunk_size; /* 0: the whole sequence */
     int64_t mlp_tiles;  /* 0: ceil(T / E) */
@@ -41,7 +43,7 @@ struct tri_pass_config {
     struct tri_exec exec;
     const struct tri_model *model;
     enum tri_dtype act, stat;
-    void *weights, *grads;     /* flat; see struct tri_net */
+    struct tri_zero *zero;     /* weights and gradients; must outlive the pass */
     struct tri_comm *sequence; /* the sequence group; NULL: one rank */
     const struct tri_pass_options *options;
     struct tri_pass_progress progress; /* report may be NULL */
@@ -59,8 +61,12 @@ enum tri_status tri_pass_loss(struct tri_pass *pass, double scale);
 enum tri_status tri_pass_backward(struct tri_pass *pass);
 void tri_pass_end(struct tri_pass *pass);
 
-/* The hidden states after the last layer, (T, E), between forward and end: for `check`. */
+/* The hidden states after the last layer, (T, E), between forward and end. */
 enum tri_status tri_pass_top(struct tri_pass *pass, struct tri_view *top);
+
+/* logits(T, V) of this rank's tokens, between forward and end: for `check`, while they are small.
+ */
+enum tri_status tri_pass_logits(struct tri_pass *pass, struct tri_view logits);
 
 /* Set the running loss to zero, and read it. */
 enum tri_status tri_pass_loss_reset(struct tri_pass *pass);

@@ -182,8 +182,7 @@ enum tri_status tri_checkpoint_clean(struct tri_run *run)
 static enum tri_status load(struct tri_run *run, const char *path)
 {
     TRI_TRY(tri_state_load(run, path));
-    struct tri_flat weights = {
-        .trainer = run->trainer, .data = run->trainer->weights, .dtype = run->act};
+    struct tri_flat weights = tri_flat_used_weights(run->trainer);
     TRI_TRY(tri_hf_load(run->model, path, tri_flat_sink, &weights));
     TRI_TRY(tri_state_load_tensors(run, path));
     run->trainer->optimizer.step = run->state.step;

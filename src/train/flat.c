@@ -1,62 +1,46 @@
-/* Rows of parameters between host memory and the trainer's flat buffers. */
+/* Rows of parameters between host memory and the trainer's buffers. */
 #include "train/trainer.h"
+
+static struct tri_flat flat_of(struct tri_trainer *t, void *data, enum tri_dtype dtype,
+                               enum tri_zero_holds holds)
+{
+    return (struct tri_flat){
+        .zero = t->zero, .buffer = {.data = data, .dtype = dtype, .holds = holds}, .reader = -1};
+}
 
 struct tri_flat tri_flat_weights(struct tri_trainer *t)
 {
-    if (t->optimizer.master != NULL && t->optimizer.master != t->weights)
-        return (struct tri_flat){.trainer = t, .data = t->optimizer.master, .dtype = t->stat};
-    return (struct tri_flat){.trainer = t, .data = t->weights, .dtype = t->act};
+    if (t->optimizer.master != NULL && t->optimizer.master != t->zero->weights)
+        return flat_of(t, t->optimizer.master, t->zero->stat, TRI_ZERO_HOLDS_OWN);
+    return tri_flat_used_weights(t);
+}
+
+struct tri_flat tri_flat_used_weights(struct tri_trainer *t)
+{
+    return flat_of(t, t->zero->weights, t->zero->act,
+                   t->zero->stage == 3 ? TRI_ZERO_HOLDS_OWN : TRI_ZERO_HOLDS_ALL);
 }
 
 struct tri_flat tri_flat_grads(struct tri_trainer *t)
 {
-    return (struct tri_flat){.trainer = t, .data = t->grads, .dtype = t->stat};
+    return flat_of(t, t->zero->grads, t->zero->stat,
+                   t->zero->stage >= 2 ? TRI_ZERO_HOLDS_OWN : TRI_ZERO_HOLDS_PART);
 }
 
 struct tri_flat tri_flat_moment(struct tri_trainer *t, int which)
 {
-    return (struct tri_flat){
-        .trainer = t, .data = which == 0 ? t->optimizer.m : t->optimizer.v, .dtype = t->stat};
-}
-
-/* The rows in the flat buffer, and float32 scratch of the same shape in backend memory. */
-static enum tri_status prepare(const struct tri_flat *flat, int param, int64_t row, int64_t rows,
-                               struct tri_view *there, struct tri_view *scratch)
-{
-    struct tri_view all = tri_param_view(flat->trainer->model, param, flat->data, flat->dtype);
-    struct tri_view part = tri_view_rows(all, row, rows);
-    struct tri_view room = part;
-    room.dtype = TRI_F32;
-    TRI_TRY(tri_arena_alloc(flat->trainer->exec.arena, "rows in transit", tri_view_bytes(room),
-                            &room.data));
-    *there = part;
-    *scratch = room;
-    return TRI_OK;
+    return flat_of(t, which == 0 ? t->optimizer.m : t->optimizer.v, t->zero->stat,
+                   TRI_ZERO_HOLDS_OWN);
 }
 
 enum tri_status tri_flat_sink(void *ctx, int param, int64_t row, int64_t rows, const float *data)
 {
     const struct tri_flat *flat = ctx;
-    struct tri_exec *x = &flat->trainer->exec;
-    size_t mark = tri_arena_mark(x->arena);
-    struct tri_view there, scratch;
-    TRI_TRY(prepare(flat, param, row, rows, &there, &scratch));
-    TRI_TRY(x->ops->upload(x->stream, scratch, data));
-    TRI_TRY(x->ops->copy(x->stream, there, scratch));
-    TRI_TRY(x->ops->sync(x->stream));
-    tri_arena_release(x->arena, mark);
-    return TRI_OK;
+    return tri_zero_write_rows(flat->zero, &flat->buffer, param, row, rows, data);
 }
 
 enum tri_status tri_flat_source(void *ctx, int param, int64_t row, int64_t rows, float *data)
 {
     const struct tri_flat *flat = ctx;
-    struct tri_exec *x = &flat->trainer->exec;
-    size_t mark = tri_arena_mark(x->arena);
-    struct tri_view there, scratch;
-    TRI_TRY(prepare(flat, param, row, rows, &there, &scratch));
-    TRI_TRY(x->ops->copy(x->stream, scratch, there));
-    TRI_TRY(x->ops->download(x->stream, data, scratch));
-    tri_arena_release(x->arena, mark);
-    return TRI_OK;
+    return tri_zero_read_rows(flat->zero, &flat->buffer, param, row, rows, flat->reader, data);
 }

@@ -32,7 +32,7 @@ enum tri_status tri_memory_step(struct tri_trainer *trainer, int64_t tokens, int
     for (int64_t i = 0; i < micro_batches; i++)
         batches[i] = document;
     tri_arena_restart_trace(trainer->exec.arena);
-    if (trainer->grads != NULL) {
+    if (trainer->zero->grads != NULL) {
         struct tri_step_stats stats;
         st = tri_train_step(trainer, batches, micro_batches, 0.0, &stats);
     } else {

@@ -46,15 +46,6 @@ static enum tri_status count_flops(const struct tri_trainer *t, const struct tri
     return TRI_OK;
 }
 
-/* Gradients summed over all ranks: nothing is scaled, each already is a part of d(loss sum)/N. */
-static enum tri_status reduce_gradients(struct tri_trainer *t)
-{
-    if (t->world == NULL)
-        return TRI_OK;
-    return t->world->ops->all_reduce(t->world, t->exec.stream, t->grads, t->model->num_elements,
-                                     t->stat, TRI_SUM);
-}
-
 /* Forward, loss and backward of one micro-batch; gradients accumulate. */
 static enum tri_status micro_step(struct tri_trainer *t, const struct tri_batch *batch,
                                   double scale, struct tri_step_stats *stats)
@@ -73,6 +64,14 @@ static enum tri_status micro_step(struct tri_trainer *t, const struct tri_batch 
     return TRI_OK;
 }
 
+/* How often this rank runs a micro-step. Replicas may have different numbers of micro-batches;
+ * where each of them takes collectives of all ranks, those with fewer go through empty ones. */
+static enum tri_status count_rounds(const struct tri_trainer *t, int64_t count, int64_t *rounds)
+{
+    *rounds = count;
+    return t->zero->stage < 2 ? TRI_OK : tri_comm_max_int(t->world, rounds, 1);
+}
+
 enum tri_status tri_train_gradients(struct tri_trainer *t, const struct tri_batch *batches,
                                     int64_t count, struct tri_step_stats *out)
 {
@@ -81,17 +80,23 @@ enum tri_status tri_train_gradients(struct tri_trainer *t, const struct tri_batc
     if (stats.trained == 0)
         return tri_fail(TRI_INVALID, "a step of %lld tokens has none to train on: check the labels",
                         (long long)stats.tokens);
+    static const int64_t no_documents[] = {0};
+    const struct tri_batch empty = {.doc_begin = (int64_t *)(uintptr_t)no_documents};
     double loss_sum;
-    TRI_TRY(tri_optimizer_zero_grads(&t->optimizer));
+    int64_t rounds;
+    TRI_TRY(count_rounds(t, count, &rounds));
+    TRI_TRY(tri_zero_clear_grads(t->zero));
     TRI_TRY(tri_pass_loss_reset(t->pass));
-    for (int64_t i = 0; i < count; i++)
-        TRI_TRY(micro_step(t, &batches[i], 1.0 / (double)stats.trained, &stats));
-    TRI_TRY(reduce_gradients(t));
+    for (int64_t i = 0; i < rounds; i++)
+        TRI_TRY(
+            micro_step(t, i < count ? &batches[i] : &empty, 1.0 / (double)stats.trained, &stats));
+    /* Nothing is scaled: each rank's already are a part of d(loss sum)/N. */
+    TRI_TRY(tri_zero_reduce_grads(t->zero));
     TRI_TRY(tri_pass_loss_read(t->pass, &loss_sum));
     if (t->world != NULL)
         TRI_TRY(tri_comm_sum_double(t->world, &loss_sum, 1));
     stats.loss = loss_sum / (double)stats.trained;
-    TRI_TRY(tri_optimizer_grad_norm(&t->optimizer, &stats.grad_norm));
+    TRI_TRY(tri_zero_grad_norm(t->zero, &stats.grad_norm));
     TRI_TRY(count_flops(t, batches, count, &stats));
     *out = stats;
     return TRI_OK;
@@ -110,6 +115,7 @@ enum tri_status tri_train_step(struct tri_trainer *t, const struct tri_batch *ba
     double start = tri_clock();
     double grad_scale = t->clip > 0 && stats.grad_norm > t->clip ? t->clip / stats.grad_norm : 1.0;
     TRI_TRY(tri_optimizer_update(&t->optimizer, lr, grad_scale));
+    TRI_TRY(tri_zero_share_weights(t->zero));
     TRI_TRY(t->exec.ops->sync(t->exec.stream));
     stats.update_s = tri_clock() - start;
     stats.lr = lr;

@@ -4,15 +4,6 @@
 
 #include "base/rng.h"
 
-static enum tri_status get_flat(struct tri_trainer *t, const char *name, enum tri_dtype dtype,
-                                void **out)
-{
-    int64_t n = t->model->num_elements;
-    TRI_TRY(tri_arena_alloc(t->exec.arena, name, (size_t)n * tri_dtype_bytes(dtype), out));
-    /* Padding between parameters has to stay zero through every update. */
-    return t->exec.ops->zero(t->exec.stream, tri_view1(*out, dtype, n));
-}
-
 enum tri_status tri_trainer_open(const struct tri_trainer_config *config, struct tri_trainer **out)
 {
     enum tri_status st;
@@ -32,27 +23,31 @@ enum tri_status tri_trainer_open(const struct tri_trainer_config *config, struct
                  tri_arena_open(config->memory != NULL ? config->memory : backend->memory,
                                 config->capacity, &t->exec.arena),
                  free_trainer);
-    TRI_TRY_GOTO(st, get_flat(t, "weights", t->act, &t->weights), close_arena);
-    if (config->optimizer != NULL) {
-        TRI_TRY_GOTO(st, get_flat(t, "gradients", t->stat, &t->grads), close_arena);
-        TRI_TRY_GOTO(st,
-                     tri_optimizer_open(t->exec, t->model, config->optimizer, t->act, t->stat,
-                                        t->weights, t->grads, &t->optimizer),
-                     close_arena);
-    }
+    struct tri_zero_config zero = {.exec = t->exec,
+                                   .model = t->model,
+                                   .world = t->world,
+                                   .stage = config->zero_stage,
+                                   .act = t->act,
+                                   .stat = t->stat,
+                                   .training = config->optimizer != NULL};
+    TRI_TRY_GOTO(st, tri_zero_open(&zero, &t->zero), close_arena);
+    if (config->optimizer != NULL)
+        TRI_TRY_GOTO(st, tri_optimizer_open(t->exec, t->zero, config->optimizer, &t->optimizer),
+                     close_zero);
     struct tri_pass_config pass = {.exec = t->exec,
                                    .model = t->model,
                                    .act = t->act,
                                    .stat = t->stat,
-                                   .weights = t->weights,
-                                   .grads = t->grads,
+                                   .zero = t->zero,
                                    .sequence = config->sequence,
                                    .options = config->pass,
                                    .progress = config->progress};
-    TRI_TRY_GOTO(st, tri_pass_open(&pass, &t->pass), close_arena);
+    TRI_TRY_GOTO(st, tri_pass_open(&pass, &t->pass), close_zero);
     *out = t;
     return TRI_OK;
 
+close_zero:
+    tri_zero_close(t->zero);
 close_arena:
     tri_arena_close(t->exec.arena);
 free_trainer:
@@ -65,17 +60,25 @@ void tri_trainer_close(struct tri_trainer *t)
     if (t == NULL)
         return;
     tri_pass_close(t->pass);
+    tri_zero_close(t->zero);
     tri_arena_close(t->exec.arena);
     free(t);
 }
 
 enum tri_status tri_trainer_weights_loaded(struct tri_trainer *t)
 {
-    if (t->optimizer.master == NULL || t->optimizer.master == t->weights)
+    const struct tri_zero *z = t->zero;
+    struct tri_own_run run;
+    if (t->optimizer.master == NULL || t->optimizer.master == z->weights)
         return TRI_OK;
-    int64_t n = t->model->num_elements;
-    return t->exec.ops->copy(t->exec.stream, tri_view1(t->weights, t->act, n),
-                             tri_view1(t->optimizer.master, t->stat, n));
+    for (int param = 0; tri_partition_next_run(&z->partition, &param, &run);) {
+        char *to =
+            (char *)z->weights + (size_t)tri_zero_weights_at(z, &run) * tri_dtype_bytes(z->act);
+        char *from = (char *)t->optimizer.master + (size_t)run.own * tri_dtype_bytes(z->stat);
+        TRI_TRY(t->exec.ops->copy(t->exec.stream, tri_view1(to, z->act, run.count),
+                                  tri_view1(from, z->stat, run.count)));
+    }
+    return tri_zero_share_weights(t->zero);
 }
 
 static bool is_norm_weight(enum tri_role role)

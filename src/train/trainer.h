@@ -13,8 +13,7 @@ struct tri_trainer {
     const struct tri_model *model;
     struct tri_exec exec; /* exec.arena holds everything below */
     enum tri_dtype act, stat;
-    void *weights; /* flat, act */
-    void *grads;   /* flat, stat */
+    struct tri_zero *zero; /* weights and gradients, and which rank holds them */
     struct tri_optimizer optimizer;
     struct tri_pass *pass;
     double clip;               /* largest global gradient norm; 0: no clipping */
@@ -33,6 +32,7 @@ struct tri_trainer_config {
     double clip;
     struct tri_pass_progress progress;
     struct tri_comm *world, *sequence; /* NULL: one rank */
+    int zero_stage;                    /* 0 to 3: what the ranks of the world divide among them */
 };
 
 /* Take all memory that lives as long as the run. Weights are undefined until loaded or drawn.
@@ -72,20 +72,22 @@ enum tri_status tri_train_gradients(struct tri_trainer *trainer, const struct tr
 enum tri_status tri_train_eval(struct tri_trainer *trainer, const struct tri_batch *batch,
                                double *loss_sum, int64_t *trained);
 
-/* ---- rows of flat buffers, for ckpt/hf.h --------------------------------------------------------
+/* ---- rows of buffers, for ckpt/hf.h -------------------------------------------------------------
  */
 
-/* One of the trainer's flat buffers seen through tri_rows_sink and tri_rows_source. */
+/* One of the trainer's buffers seen through tri_rows_sink and tri_rows_source. */
 struct tri_flat {
-    struct tri_trainer *trainer;
-    void *data;
-    enum tri_dtype dtype;
+    struct tri_zero *zero;
+    struct tri_zero_buffer buffer;
+    int reader; /* the rank that rows are read for; -1: every rank */
 };
 struct tri_flat tri_flat_weights(struct tri_trainer *trainer); /* the master copy if there is one */
+struct tri_flat tri_flat_used_weights(struct tri_trainer *trainer); /* what layers compute with */
 struct tri_flat tri_flat_grads(struct tri_trainer *trainer);
 struct tri_flat tri_flat_moment(struct tri_trainer *trainer, int which); /* 0: first, 1: second */
 
-/* `ctx` is a struct tri_flat. Rows are float32 in host memory. */
+/* `ctx` is a struct tri_flat. Rows are float32 in host memory. Where ranks hold parts of a buffer
+ * (tri_zero_is_shared) all of them call the source for the same rows in the same order. */
 enum tri_status tri_flat_sink(void *ctx, int param, int64_t row, int64_t rows, const float *data);
 enum tri_status tri_flat_source(void *ctx, int param, int64_t row, int64_t rows, float *data);
 

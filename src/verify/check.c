@@ -84,7 +84,7 @@ static enum tri_status check_logits(struct check *c)
                         c->folder);
 
     enum tri_status st;
-    struct tri_view top, logits, wide;
+    struct tri_view logits, wide;
     double sums[2] = {0, 0};
     float *got = NULL;
     TRI_TRY_GOTO(st, tri_pass_begin(t->pass, &c->golden.batch, false), free_got);
@@ -95,12 +95,11 @@ static enum tri_status check_logits(struct check *c)
         goto free_got;
     }
     TRI_TRY_GOTO(st, tri_pass_forward(t->pass), free_got);
-    TRI_TRY_GOTO(st, tri_pass_top(t->pass, &top), free_got);
     TRI_TRY_GOTO(st, tri_net_scratch(&t->pass->net, "logits", t->act, rows, want->dim[2], &logits),
                  free_got);
     TRI_TRY_GOTO(st, tri_net_scratch(&t->pass->net, "logits", TRI_F32, rows, want->dim[2], &wide),
                  free_got);
-    TRI_TRY_GOTO(st, tri_logits(&t->pass->net, logits, top), free_got);
+    TRI_TRY_GOTO(st, tri_pass_logits(t->pass, logits), free_got);
     TRI_TRY_GOTO(st, t->exec.ops->copy(t->exec.stream, wide, logits), free_got);
     TRI_TRY_GOTO(st, t->exec.ops->download(t->exec.stream, got, wide), free_got);
     compare_logits(c, got, want, sums);

@@ -22,7 +22,7 @@ static void a_step_fails_at_each_allocation(void **state)
         for (int64_t nth = 1;; nth++) {
             struct tiny tiny = tiny_open(tiny_models[m].config, &way);
             struct tri_trainer *t = tiny.trainer;
-            double *before = tiny_copy(t, t->weights);
+            double *before = tiny_copy(t, t->zero->weights);
             tri_arena_fail_at(t->exec.arena, nth);
             enum tri_status st = tri_train_step(t, twice, 2, 1e-2, &stats);
             if (st != TRI_OK) {
@@ -30,7 +30,7 @@ static void a_step_fails_at_each_allocation(void **state)
                 assert_no_memory(st, "no room for '");
                 assert_int_equal(t->optimizer.step, 0);
                 for (int64_t i = 0; i < t->model->num_elements; i++)
-                    assert_true(tiny_at(t, t->weights, i) == before[i]);
+                    assert_true(tiny_at(t, t->zero->weights, i) == before[i]);
             }
             free(before);
             tiny_close(&tiny);

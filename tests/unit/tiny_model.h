@@ -56,6 +56,7 @@ enum { NUM_TINY_MODELS = sizeof tiny_models / sizeof tiny_models[0] };
 struct tiny_way {
     bool exact;  /* float64 by the reference kernels; else float32 by the fast ones */
     int threads; /* 0: one */
+    int zero_stage;
     struct tri_pass_options pass;
 };
 
@@ -128,7 +129,8 @@ static inline struct tiny tiny_open_on(const char *config, const struct tiny_way
                                          .optimizer = &optimizer,
                                          .clip = 1.0,
                                          .world = world,
-                                         .sequence = sequence};
+                                         .sequence = sequence,
+                                         .zero_stage = way->zero_stage};
     if (tri_trainer_open(&trainer, &tiny.trainer) != TRI_OK)
         fail_msg("%s", tri_error_text());
     tiny_weights(tiny.trainer, false);
@@ -175,6 +177,21 @@ static inline struct tri_batch tiny_batch(const int64_t *lengths, int64_t count)
 static inline double tiny_at(const struct tri_trainer *t, const void *flat, int64_t i)
 {
     return t->stat == TRI_F64 ? ((const double *)flat)[i] : (double)((const float *)flat)[i];
+}
+
+/* Copy what this rank holds of a buffer to its places in one laid out like the model. */
+static inline void tiny_collect(const struct tri_trainer *t, const struct tri_zero_buffer *buffer,
+                                double *to)
+{
+    const struct tri_partition *p = &t->zero->partition;
+    for (int u = 0; u < t->model->num_units; u++) {
+        int64_t begin = p->rank * p->units[u].part;
+        int64_t count = t->model->unit_begin[u + 1] - t->model->unit_begin[u];
+        int64_t from =
+            buffer->holds == TRI_ZERO_HOLDS_OWN ? p->units[u].own : p->units[u].full + begin;
+        for (int64_t i = 0; i < p->units[u].part && begin + i < count; i++)
+            to[t->model->unit_begin[u] + begin + i] = tiny_at(t, buffer->data, from + i);
+    }
 }
 
 /* A copy of a flat buffer as doubles; the caller frees it. */

@@ -240,6 +240,17 @@ static void parameters_are_laid_out(void **state)
     tri_model_close(model);
 }
 
+/* The view of a parameter in a flat buffer of the whole model. */
+static struct tri_view view_in(const struct tri_model *model, int64_t layer, enum tri_role role,
+                               float *flat)
+{
+    int param = tri_model_param(model, layer, role);
+    if (param < 0)
+        return tri_view_none();
+    float *unit = flat + model->unit_begin[tri_model_unit(model, param)];
+    return tri_param_view(model, param, unit, TRI_F32);
+}
+
 static void views_point_at_parameters(void **state)
 {
     (void)state;
@@ -251,22 +262,22 @@ static void views_point_at_parameters(void **state)
     float *flat = calloc((size_t)model->num_elements, sizeof *flat);
     assert_non_null(flat);
 
-    struct tri_view v = tri_layer_view(model, 2, TRI_QKV_W, flat, TRI_F32);
+    struct tri_view v = view_in(model, 2, TRI_QKV_W, flat);
     const struct tri_param *p = &model->params[model->layer_param[2][TRI_QKV_W]];
     assert_ptr_equal(v.data, flat + p->offset);
     assert_int_equal(v.num_dims, 2);
     assert_int_equal(v.dim[0], 40);
     assert_int_equal(v.dim[1], 12);
-    v = tri_layer_view(model, 2, TRI_QKV_B, flat, TRI_F32);
+    v = view_in(model, 2, TRI_QKV_B, flat);
     assert_int_equal(v.num_dims, 1);
     assert_int_equal(v.dim[0], 40);
-    assert_false(tri_view_present(tri_layer_view(model, 0, TRI_K_NORM, flat, TRI_F32)));
-    assert_false(tri_view_present(tri_outer_view(model, TRI_FINAL_NORM_B, flat, TRI_F32)));
+    assert_false(tri_view_present(view_in(model, 0, TRI_K_NORM, flat)));
+    assert_false(tri_view_present(view_in(model, -1, TRI_FINAL_NORM_B, flat)));
 
     /* The head of a tied model is its embedding, and no checkpoint holds it twice. */
     assert_int_equal(model->outer_param[TRI_HEAD_W], -1);
-    assert_ptr_equal(tri_outer_view(model, TRI_HEAD_W, flat, TRI_F32).data,
-                     tri_outer_view(model, TRI_EMBED, flat, TRI_F32).data);
+    assert_ptr_equal(view_in(model, -1, TRI_HEAD_W, flat).data,
+                     view_in(model, -1, TRI_EMBED, flat).data);
     for (int i = 0; i < model->num_hf; i++)
         assert_string_not_equal(model->hf[i].name, "lm_head.weight");
     assert_true(tri_model_linear_flops(model) == 2.0 * (120 + 3 * (480 + 288 + 480 + 240)));

@@ -13,9 +13,9 @@ static void put_gradients(struct tri_trainer *t, int step)
         int64_t n = param->dim[0] * (param->num_dims == 2 ? param->dim[1] : 1);
         for (int64_t i = param->offset; i < param->offset + n; i++) {
             if (t->stat == TRI_F64)
-                ((double *)t->grads)[i] = made_up(i, step);
+                ((double *)t->zero->grads)[i] = made_up(i, step);
             else
-                ((float *)t->grads)[i] = (float)made_up(i, step);
+                ((float *)t->zero->grads)[i] = (float)made_up(i, step);
         }
     }
 }
@@ -45,7 +45,7 @@ static void assert_adamw(const struct tiny_model *m, bool exact)
     struct tiny_way way = tiny_way(exact);
     struct tiny tiny = tiny_open(m->config, &way);
     struct tri_trainer *t = tiny.trainer;
-    double *start = tiny_copy(t, t->weights);
+    double *start = tiny_copy(t, t->zero->weights);
     for (int step = 1; step <= 3; step++) {
         put_gradients(t, step);
         assert_int_equal(tri_optimizer_update(&t->optimizer, rates[step - 1], scales[step - 1]),
@@ -63,11 +63,11 @@ static void assert_adamw(const struct tiny_model *m, bool exact)
                 plain_step(&x, made_up(i, step) * scales[step - 1], rates[step - 1],
                            param->num_dims >= 2 ? 0.1 : 0.0, step);
             double size = fmax(1.0, fabs(x.p));
-            if (!(fabs(tiny_at(t, t->weights, i) - x.p) <= bound * size) ||
+            if (!(fabs(tiny_at(t, t->zero->weights, i) - x.p) <= bound * size) ||
                 !(fabs(tiny_at(t, t->optimizer.m, i) - x.m) <= bound) ||
                 !(fabs(tiny_at(t, t->optimizer.v, i) - x.v) <= bound))
                 fail_msg("%s: parameter %d, element %lld: %.17g, not %.17g", m->name, p,
-                         (long long)i, tiny_at(t, t->weights, i), x.p);
+                         (long long)i, tiny_at(t, t->zero->weights, i), x.p);
         }
     }
     assert_true(seen[0] && seen[1]); /* both decay groups were there */
@@ -104,7 +104,7 @@ static void padding_stays_zero(void **state)
     }
     for (int64_t i = 0; i < t->model->num_elements; i++)
         if (!used[i])
-            assert_true(tiny_at(t, t->weights, i) == 0);
+            assert_true(tiny_at(t, t->zero->weights, i) == 0);
     free(used);
     tiny_close(&tiny);
 }
@@ -117,13 +117,13 @@ static void norm_is_over_all_gradients(void **state)
         struct tiny tiny = tiny_open(tiny_models[0].config, &way);
         struct tri_trainer *t = tiny.trainer;
         double norm = -1, sum = 0;
-        assert_int_equal(tri_optimizer_zero_grads(&t->optimizer), TRI_OK);
-        assert_int_equal(tri_optimizer_grad_norm(&t->optimizer, &norm), TRI_OK);
+        assert_int_equal(tri_zero_clear_grads(t->zero), TRI_OK);
+        assert_int_equal(tri_zero_grad_norm(t->zero, &norm), TRI_OK);
         assert_true(norm == 0);
         put_gradients(t, 1);
         for (int64_t i = 0; i < t->model->num_elements; i++)
-            sum += tiny_at(t, t->grads, i) * tiny_at(t, t->grads, i);
-        assert_int_equal(tri_optimizer_grad_norm(&t->optimizer, &norm), TRI_OK);
+            sum += tiny_at(t, t->zero->grads, i) * tiny_at(t, t->zero->grads, i);
+        assert_int_equal(tri_zero_grad_norm(t->zero, &norm), TRI_OK);
         /* Squares are summed in float64 in both precisions. */
         assert_true(fabs(norm - sqrt(sum)) <= 1e-12 * norm);
         tiny_close(&tiny);
@@ -175,8 +175,8 @@ static void nonfinite_steps_change_nothing(void **state)
     struct tri_trainer *t = tiny.trainer;
     struct tri_step_stats stats;
     assert_int_equal(tri_train_step(t, &batch, 1, 1e-2, &stats), TRI_OK);
-    ((float *)t->weights)[t->model->params[0].offset + batch.ids[0] * TINY_HIDDEN] = INFINITY;
-    double *weights = tiny_copy(t, t->weights);
+    ((float *)t->zero->weights)[t->model->params[0].offset + batch.ids[0] * TINY_HIDDEN] = INFINITY;
+    double *weights = tiny_copy(t, t->zero->weights);
     double *m = tiny_copy(t, t->optimizer.m);
     double *v = tiny_copy(t, t->optimizer.v);
     assert_int_equal(tri_train_step(t, &batch, 1, 1e-2, &stats), TRI_NONFINITE);
@@ -184,7 +184,7 @@ static void nonfinite_steps_change_nothing(void **state)
     assert_error_has("optimizer.learning_rate");
     assert_int_equal(t->optimizer.step, 1);
     for (int64_t i = 0; i < t->model->num_elements; i++)
-        assert_true(tiny_at(t, t->weights, i) == weights[i] &&
+        assert_true(tiny_at(t, t->zero->weights, i) == weights[i] &&
                     tiny_at(t, t->optimizer.m, i) == m[i] && tiny_at(t, t->optimizer.v, i) == v[i]);
     free(weights);
     free(m);

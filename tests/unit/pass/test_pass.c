@@ -27,7 +27,7 @@ static struct result run_batches(const char *config, const struct tiny_way *way,
         fail_msg("%s", tri_error_text());
     struct result result = {.loss = stats.loss,
                             .norm = stats.grad_norm,
-                            .grads = tiny_copy(tiny.trainer, tiny.trainer->grads)};
+                            .grads = tiny_copy(tiny.trainer, tiny.trainer->zero->grads)};
     tiny_close(&tiny);
     return result;
 }
@@ -508,19 +508,19 @@ static void untrained_tiles_add_exactly_zero(void **state)
         struct tri_view top;
         double whole = 0, alone = 0;
         assert_int_equal(pass->net.loss_rows, ROWS);
-        assert_int_equal(tri_optimizer_zero_grads(&t->optimizer), TRI_OK);
+        assert_int_equal(tri_zero_clear_grads(t->zero), TRI_OK);
         assert_int_equal(tri_pass_loss_reset(pass), TRI_OK);
         assert_int_equal(tri_pass_begin(pass, &batch, true), TRI_OK);
         assert_int_equal(tri_pass_forward(pass), TRI_OK);
         assert_int_equal(tri_pass_top(pass, &top), TRI_OK);
         assert_int_equal(tri_pass_loss(pass, 0.125), TRI_OK);
         assert_int_equal(tri_pass_loss_read(pass, &whole), TRI_OK);
-        double *grads = tiny_copy(t, t->grads);
+        double *grads = tiny_copy(t, t->zero->grads);
         float *d = malloc((size_t)TOKENS * TINY_HIDDEN * sizeof *d);
         assert_non_null(d);
         memcpy(d, pass->d.data, (size_t)TOKENS * TINY_HIDDEN * sizeof *d);
 
-        assert_int_equal(tri_optimizer_zero_grads(&t->optimizer), TRI_OK);
+        assert_int_equal(tri_zero_clear_grads(t->zero), TRI_OK);
         assert_int_equal(tri_pass_loss_reset(pass), TRI_OK);
         assert_int_equal(tri_loss(&pass->net, 0.125, pass->loss_sum,
                                   tri_view_rows(pass->d, AT * ROWS, ROWS),
@@ -529,7 +529,7 @@ static void untrained_tiles_add_exactly_zero(void **state)
         assert_int_equal(tri_pass_loss_read(pass, &alone), TRI_OK);
         assert_true(whole == alone && whole > 0);
         for (int64_t i = 0; i < t->model->num_elements; i++)
-            assert_true(tiny_at(t, t->grads, i) == grads[i]);
+            assert_true(tiny_at(t, t->zero->grads, i) == grads[i]);
         for (int64_t i = 0; i < TOKENS * TINY_HIDDEN; i++) {
             int64_t row = i / TINY_HIDDEN;
             bool inside = row >= AT * ROWS && row < (AT + 1) * ROWS;
@@ -562,7 +562,7 @@ static void zeros_never_become_nan(void **state)
                     assert_true(fabs(stats.loss - log(TINY_VOCAB)) < 1e-6);
             }
             for (int64_t i = 0; i < t->model->num_elements; i++)
-                assert_true(isfinite(tiny_at(t, t->weights, i)));
+                assert_true(isfinite(tiny_at(t, t->zero->weights, i)));
             tiny_close(&tiny);
             tri_batch_close(&batch);
         }
