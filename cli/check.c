@@ -14,26 +14,39 @@ static const struct tri_option *find_option(const char *name)
     return NULL;
 }
 
-/* Take "--key value" at argv[i]; everything else is a folder. */
-static enum tri_status read_argument(int argc, char **argv, int *i, struct tri_pass_options *pass,
-                                     const char **dtype, int64_t *ranks)
+static enum tri_status read_number(const char *option, const char *value, int64_t min, int64_t max,
+                                   int *out)
 {
-    const char *name = argv[*i] + 2;
-    if (*i + 1 >= argc)
-        return tri_fail(TRI_INVALID, "%s: a value is missing", argv[*i]);
-    const char *value = argv[++*i];
-    if (strcmp(name, "dtype") == 0 || strcmp(name, "model.dtype") == 0) {
-        *dtype = value;
-        return TRI_OK;
-    }
-    if (strcmp(name, "ranks") == 0) {
-        enum tri_status st = tri_text_int(value, ranks);
-        if (st == TRI_OK && (*ranks < 1 || *ranks > 64))
-            st = tri_fail(TRI_INVALID, "%s: 1 to 64 ranks are possible", value);
-        if (st != TRI_OK)
-            tri_error_prefix("--ranks");
+    int64_t number;
+    enum tri_status st = tri_text_int(value, &number);
+    if (st == TRI_OK && (number < min || number > max))
+        st = tri_fail(TRI_INVALID, "%s: %lld to %lld are possible", value, (long long)min,
+                      (long long)max);
+    if (st != TRI_OK) {
+        tri_error_prefix("%s", option);
         return st;
     }
+    *out = (int)number;
+    return TRI_OK;
+}
+
+/* Take "--key value" at argv[i]; everything else is a folder. */
+static enum tri_status read_argument(int argc, char **argv, int *i, struct tri_pass_options *pass,
+                                     struct tri_check_way *way)
+{
+    const char *argument = argv[*i];
+    const char *name = argument + 2;
+    if (*i + 1 >= argc)
+        return tri_fail(TRI_INVALID, "%s: a value is missing", argument);
+    const char *value = argv[++*i];
+    if (strcmp(name, "dtype") == 0 || strcmp(name, "model.dtype") == 0) {
+        way->dtype = value;
+        return TRI_OK;
+    }
+    if (strcmp(name, "ranks") == 0)
+        return read_number(argument, value, 1, 64, &way->ranks);
+    if (strcmp(name, "zero") == 0 || strcmp(name, "zero_stage") == 0)
+        return read_number(argument, value, 0, 3, &way->zero_stage);
     const struct tri_option *option = find_option(name);
     if (option == NULL)
         return tri_fail(TRI_INVALID, "unknown option --%s; `trireme help check` lists them", name);
@@ -46,12 +59,11 @@ static enum tri_status read_argument(int argc, char **argv, int *i, struct tri_p
 /* Check each folder; `over` counts those with a number over its bound. */
 static enum tri_status check_all(int argc, char **argv, struct tri_pass_options *pass, int *over)
 {
-    const char *dtype = NULL;
-    int64_t ranks = 1;
+    struct tri_check_way way = {.pass = pass, .ranks = 1};
     int folders = 0;
     for (int i = 1; i < argc; i++)
         if (strncmp(argv[i], "--", 2) == 0)
-            TRI_TRY(read_argument(argc, argv, &i, pass, &dtype, &ranks));
+            TRI_TRY(read_argument(argc, argv, &i, pass, &way));
     for (int i = 1; i < argc; i++) {
         struct tri_check_result result;
         if (strncmp(argv[i], "--", 2) == 0) {
@@ -59,7 +71,7 @@ static enum tri_status check_all(int argc, char **argv, struct tri_pass_options 
             continue;
         }
         folders++;
-        TRI_TRY(tri_check(argv[i], pass, dtype, (int)ranks, stdout, &result));
+        TRI_TRY(tri_check(argv[i], &way, stdout, &result));
         printf("  %d of %d within bounds\n", result.rows - result.failed, result.rows);
         *over += result.failed > 0;
     }

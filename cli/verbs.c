@@ -44,6 +44,8 @@ const struct tri_cli_verb tri_cli_verbs[] = {
      "code 1 if a number is over its bound.\n"
      "\n"
      "  --ranks 4                             split the sequence over this many ranks (threads)\n"
+     "  --zero 3                              and divide weights, gradients and optimizer state\n"
+     "                                        among them: 0, 1, 2 or 3\n"
      "  --dtype float32 | float64             float64 runs the plain reference kernels\n"
      "  --activation_checkpointing none       or any other key of how a step is computed\n"
      "                                        (backend, cpu_kernels, threads, fpdt.chunk_size,\n"

@@ -190,6 +190,19 @@ static void compare_weight(void *ctx, const char *name, const float *got,
     keep_worst(worst, error, name);
 }
 
+/* A loss is one number of the whole job: the ranks must agree on its bits. */
+static enum tri_status check_agreement(struct check *c, double loss)
+{
+    double least = loss;
+    double most = loss;
+    if (c->comm == NULL)
+        return TRI_OK;
+    TRI_TRY(c->comm->ops->reduce_host(c->comm, &least, 1, TRI_F64, TRI_MIN));
+    TRI_TRY(c->comm->ops->reduce_host(c->comm, &most, 1, TRI_F64, TRI_MAX));
+    print_row(c, "loss over ranks", most - least, 0, "");
+    return TRI_OK;
+}
+
 static enum tri_status check_steps(struct check *c)
 {
     struct tri_golden *g = &c->golden;
@@ -202,6 +215,7 @@ static enum tri_status check_steps(struct check *c)
             TRI_TRY(tri_train_gradients(c->trainer, &g->batch, 1, &stats));
             worst.scale = 1e-6 * stats.grad_norm;
             print_row(c, "loss", relative(stats.loss, g->losses[0]), c->bounds.loss, "");
+            TRI_TRY(check_agreement(c, stats.loss));
             TRI_TRY(each_tensor(c, tri_flat_grads(c->trainer), "grad.", compare_gradient, &worst));
             print_row(c, "worst gradient", worst.error, c->bounds.gradient, worst.name);
         }
@@ -233,17 +247,18 @@ static enum tri_status check_weights(struct check *c)
     return TRI_OK;
 }
 
-static enum tri_status open_trainer(struct check *c, const struct tri_pass_options *pass,
-                                    const char *dtype)
+static enum tri_status open_trainer(struct check *c, const struct tri_check_way *way)
 {
+    const struct tri_pass_options *pass = way->pass;
     struct tri_trainer_config config = {.model = c->golden.model,
                                         .pass = pass,
                                         .optimizer = &c->golden.optimizer,
                                         .clip = c->golden.clip,
                                         .world = c->comm,
-                                        .sequence = c->comm};
+                                        .sequence = c->comm,
+                                        .zero_stage = way->zero_stage};
     TRI_TRY(tri_machine_open(pass, &c->backend));
-    TRI_TRY(tri_machine_dtype(c->backend, dtype, &config.act));
+    TRI_TRY(tri_machine_dtype(c->backend, way->dtype, &config.act));
     config.backend = c->backend;
     config.capacity = tri_machine_capacity(c->backend, pass);
     c->bounds = bounds_of(config.act);
@@ -258,7 +273,7 @@ static enum tri_status open_trainer(struct check *c, const struct tri_pass_optio
             (long long)c->golden.batch.num_tokens, (long long)c->golden.batch.num_docs,
             c->backend->name, tri_dtype_name(config.act), c->backend->kernels);
     if (c->comm != NULL)
-        fprintf(c->to, ", %d ranks", c->comm->size);
+        fprintf(c->to, ", %d ranks, ZeRO %d", c->comm->size, way->zero_stage);
     fprintf(c->to, "\n  %-22s %10s %10s\n", "", "error", "bound");
     return TRI_OK;
 }
@@ -266,8 +281,7 @@ static enum tri_status open_trainer(struct check *c, const struct tri_pass_optio
 /* What every rank needs to know. */
 struct job {
     const char *folder;
-    const struct tri_pass_options *pass;
-    const char *dtype;
+    struct tri_check_way way;
     FILE *to;
     struct tri_check_result result; /* of the first rank */
 };
@@ -279,7 +293,7 @@ static enum tri_status check_rank(struct tri_comm *comm, void *ctx)
     struct check c = {.folder = job->folder, .comm = comm, .to = first ? job->to : NULL};
     enum tri_status st;
     TRI_TRY_GOTO(st, tri_golden_open(job->folder, &c.golden), close_all);
-    TRI_TRY_GOTO(st, open_trainer(&c, job->pass, job->dtype), close_all);
+    TRI_TRY_GOTO(st, open_trainer(&c, &job->way), close_all);
     TRI_TRY_GOTO(st, check_logits(&c), close_all);
     TRI_TRY_GOTO(st, check_steps(&c), close_all);
     TRI_TRY_GOTO(st, check_weights(&c), close_all);
@@ -292,15 +306,15 @@ close_all:
     return st;
 }
 
-enum tri_status tri_check(const char *folder, const struct tri_pass_options *pass,
-                          const char *dtype, int ranks, FILE *to, struct tri_check_result *out)
+enum tri_status tri_check(const char *folder, const struct tri_check_way *way, FILE *to,
+                          struct tri_check_result *out)
 {
-    struct job job = {.folder = folder, .pass = pass, .dtype = dtype, .to = to};
-    struct tri_pass_options alone = *pass; /* strings are borrowed */
-    if (ranks > 1) {
+    struct job job = {.folder = folder, .way = *way, .to = to};
+    struct tri_pass_options alone = *way->pass; /* strings are borrowed */
+    if (way->ranks > 1) {
         alone.threads = 1; /* ranks are the threads */
-        job.pass = &alone;
-        TRI_TRY(tri_comm_threads_run(ranks, 600, check_rank, &job));
+        job.way.pass = &alone;
+        TRI_TRY(tri_comm_threads_run(way->ranks, 600, check_rank, &job));
     } else {
         TRI_TRY(check_rank(NULL, &job));
     }

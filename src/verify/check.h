@@ -12,12 +12,18 @@ struct tri_check_result {
     int failed; /* rows over their bound */
 };
 
-/* With `ranks` above 1 the sequence is split over that many threads of this process.
- *
- * Run the golden folder and print the table to `to`: logits, loss, the worst gradient by name,
- * gradient norms, the losses, the weights after the last step; each with its error and bound.
- * `dtype` is model.dtype. A row over its bound is not an error of this function. */
-enum tri_status tri_check(const char *folder, const struct tri_pass_options *pass,
-                          const char *dtype, int ranks, FILE *to, struct tri_check_result *out);
+/* How to compute. */
+struct tri_check_way {
+    const struct tri_pass_options *pass;
+    const char *dtype; /* model.dtype; NULL: auto */
+    int ranks;         /* that share the sequence, as threads of this process */
+    int zero_stage;    /* what they divide among them (zero/zero.h) */
+};
+
+/* Run the golden folder and print the table to `to`: logits, loss, the worst gradient by name,
+ * gradient norms, the losses, the weights after the last step; each with its error and bound. A row
+ * over its bound is not an error of this function. */
+enum tri_status tri_check(const char *folder, const struct tri_check_way *way, FILE *to,
+                          struct tri_check_result *out);
 
 #endif

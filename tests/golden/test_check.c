@@ -17,7 +17,7 @@ static const struct tri_pass_options *pass_options(void)
 
 /* The table that `check` prints without its first line, which names the folder; NULL when it
  * fails. The caller frees it. */
-static char *check_split(const char *folder, int ranks, int64_t chunk_size,
+static char *check_split(const char *folder, int ranks, int zero_stage, int64_t chunk_size,
                          struct tri_check_result *result)
 {
     struct tri_pass_options options = *pass_options();
@@ -26,7 +26,9 @@ static char *check_split(const char *folder, int ranks, int64_t chunk_size,
     size_t bytes = 0;
     FILE *memory = open_memstream(&text, &bytes);
     assert_non_null(memory);
-    enum tri_status st = tri_check(folder, &options, "float32", ranks, memory, result);
+    struct tri_check_way way = {
+        .pass = &options, .dtype = "float32", .ranks = ranks, .zero_stage = zero_stage};
+    enum tri_status st = tri_check(folder, &way, memory, result);
     assert_int_equal(fclose(memory), 0);
     if (st != TRI_OK) {
         free(text);
@@ -39,23 +41,25 @@ static char *check_split(const char *folder, int ranks, int64_t chunk_size,
 
 static char *check(const char *folder, struct tri_check_result *result)
 {
-    return check_split(folder, 1, 0, result);
+    return check_split(folder, 1, 0, 0, result);
 }
 
-static void assert_split_within_bounds(const char *folder, int ranks, int64_t chunk_size)
+static void assert_split_within_bounds(const char *folder, int ranks, int zero_stage,
+                                       int64_t chunk_size)
 {
     struct tri_check_result result;
-    char *table = check_split(folder, ranks, chunk_size, &result);
+    char *table = check_split(folder, ranks, zero_stage, chunk_size, &result);
     if (table == NULL)
         fail_msg("%s: %s", folder, tri_error_text());
     if (result.failed != 0 || result.rows < 9)
-        fail_msg("%s: %d of %d over%s", folder, result.failed, result.rows, table);
+        fail_msg("%s: %d ranks, zero %d: %d of %d over%s", folder, ranks, zero_stage, result.failed,
+                 result.rows, table);
     free(table);
 }
 
 static void assert_within_bounds(const char *folder)
 {
-    assert_split_within_bounds(folder, 1, 0);
+    assert_split_within_bounds(folder, 1, 0, 0);
 }
 
 static void all_folders_are_within_bounds(void **state)
@@ -71,9 +75,15 @@ static void all_folders_are_within_bounds(void **state)
         if (entry->d_name[0] == '.' || !tri_path_exists(config))
             continue;
         assert_within_bounds(folder);
-        /* The sequence over ranks, P dividing the heads and not; whole and in chunks. */
-        assert_split_within_bounds(folder, 2, 0);
-        assert_split_within_bounds(folder, 3, 37);
+        /* The sequence over ranks, P dividing the heads and not, more ranks than heads; whole and
+         * in chunks; each stage of what ranks divide among them on some folders. */
+        static const struct {
+            int ranks;
+            int64_t chunk_size;
+        } splits[] = {{2, 0}, {3, 37}, {4, 64}, {8, 0}};
+        for (int i = 0; i < 4; i++)
+            assert_split_within_bounds(folder, splits[i].ranks, (count + i) % 4,
+                                       splits[i].chunk_size);
         count++;
     }
     closedir(dir);
@@ -392,6 +402,9 @@ static void errors_of_the_verb(void **state)
     const char *const args[] = {"check", source, "--cpu_kernel", "reference", NULL};
     program_run(NULL, args, &f);
     assert_one_error(&f, "--cpu_kernel");
+    const char *const stage[] = {"check", source, "--zero", "4", NULL};
+    program_run(NULL, stage, &f);
+    assert_one_error(&f, "--zero: 4: 0 to 3 are possible");
 }
 
 #define CHECK_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
