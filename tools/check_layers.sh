@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-layers="base tensor backend comm store shard text data attn model zero pass optim ckpt recipe plan train verify"
+layers="base tensor backend comm store shard text data attn model zero pass optim ckpt recipe plan train verify api"
 bad=0
 complain() {
     echo "layers: $1: $2" >&2

@@ -5,7 +5,14 @@
 #ifndef TRIREME_TRIREME_H
 #define TRIREME_TRIREME_H
 
+#include "trireme/comm.h"
+#include "trireme/device.h"
+#include "trireme/loss.h"
+#include "trireme/mesh.h"
+#include "trireme/sp.h"
 #include "trireme/status.h"
+#include "trireme/tensor.h"
+#include "trireme/tiled.h"
 
 #define TRI_VERSION_MAJOR 0
 #define TRI_VERSION_MINOR 1

@@ -25,6 +25,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "tensor/view.h"
+#include "trireme/activation.h"
 
 struct tri_stream; /* a queue of work of one backend; opaque */
 
@@ -35,14 +36,6 @@ enum tri_norm_kind { TRI_NORM_RMS, TRI_NORM_LAYER };
 struct tri_norm {
     enum tri_norm_kind kind;
     double eps;
-};
-
-enum tri_activation {
-    TRI_ACT_SILU,       /* x * sigmoid(x) */
-    TRI_ACT_GELU,       /* x * Phi(x), by erf */
-    TRI_ACT_GELU_TANH,  /* the tanh approximation: gelu_new, gelu_pytorch_tanh, gelu_fast */
-    TRI_ACT_QUICK_GELU, /* x * sigmoid(1.702 x) */
-    TRI_ACT_RELU,
 };
 
 /* Which keys a query may see: causal, inside its own document, and at most `window` tokens back.

@@ -26,6 +26,7 @@
 
 #include "backend/backend.h"
 #include "base/status.h"
+#include "trireme/comm.h" /* tri_comm_abort */
 
 /* `rows` runs of `row_bytes` bytes, `stride` bytes apart: a block of a matrix. */
 struct tri_block {
@@ -81,10 +82,6 @@ struct tri_comm {
     int world_rank; /* in the whole job: for messages */
     double timeout; /* seconds */
 };
-
-/* Tell all ranks of the job to stop: this one failed with its current error text. Safe to call
- * from any thread, and more than once: the first call counts. */
-void tri_comm_abort(struct tri_comm *comm, enum tri_status status);
 
 void tri_comm_close(struct tri_comm *comm); /* NULL is allowed */
 

@@ -9,13 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum tri_dtype { TRI_F32, TRI_BF16, TRI_F16, TRI_F64, TRI_I32, TRI_I64, TRI_U8 };
-
-/* Bytes of one element. */
-size_t tri_dtype_bytes(enum tri_dtype dtype);
-
-/* "float32", "bfloat16", ...: the names PyTorch uses. */
-const char *tri_dtype_name(enum tri_dtype dtype);
+#include "trireme/tensor.h"
 
 enum { TRI_MAX_DIMS = 3 };
 

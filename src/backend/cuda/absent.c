@@ -26,6 +26,13 @@ struct tri_stream *tri_cuda_stream(struct tri_backend *backend, enum tri_cuda_st
     return backend->stream;
 }
 
+enum tri_status tri_cuda_stream_adopt(struct tri_stream *s, void *cuda_stream)
+{
+    (void)s;
+    (void)cuda_stream;
+    return tri_fail(TRI_UNSUPPORTED, "%s", why);
+}
+
 enum tri_status tri_cuda_stream_wait(struct tri_stream *waiter, struct tri_stream *other)
 {
     (void)waiter;

@@ -33,7 +33,7 @@ static void stream_close(struct tri_stream *s)
     (void)cudaFreeHost(s->scalars);
     if (s->passed != NULL)
         (void)cudaEventDestroy(s->passed);
-    if (s->stream != NULL)
+    if (s->stream != NULL && !s->adopted)
         (void)cudaStreamDestroy(s->stream);
 }
 
@@ -162,6 +162,16 @@ struct tri_stream *tri_cuda_stream(struct tri_backend *backend, enum tri_cuda_st
     return which == TRI_CUDA_COMPUTE     ? &cuda->compute
            : which == TRI_CUDA_TO_DEVICE ? &cuda->to_device
                                          : &cuda->to_host;
+}
+
+enum tri_status tri_cuda_stream_adopt(struct tri_stream *s, void *cuda_stream)
+{
+    TRI_TRY(tri_cuda_check(cudaStreamSynchronize(s->stream), "wait for a stream"));
+    if (!s->adopted)
+        TRI_TRY(tri_cuda_check(cudaStreamDestroy(s->stream), "destroy a stream"));
+    s->stream = cuda_stream;
+    s->adopted = true;
+    return TRI_OK;
 }
 
 enum tri_status tri_cuda_stream_wait(struct tri_stream *waiter, struct tri_stream *other)

@@ -22,6 +22,7 @@ enum {
 struct tri_stream {
     struct tri_cuda *cuda;
     cudaStream_t stream;
+    bool adopted;       /* the stream is the caller's */
     cudaEvent_t passed; /* recorded by tri_cuda_stream_wait */
     void *scratch;      /* device memory for the inside of one op; NULL on the copy streams */
     size_t scratch_bytes;

@@ -44,6 +44,10 @@ void tri_cuda_close(struct tri_backend *backend); /* NULL is allowed */
 enum tri_cuda_stream { TRI_CUDA_COMPUTE, TRI_CUDA_TO_DEVICE, TRI_CUDA_TO_HOST };
 struct tri_stream *tri_cuda_stream(struct tri_backend *backend, enum tri_cuda_stream which);
 
+/* Queue on a cudaStream_t of the caller instead, which must outlive the backend and may be one of
+ * CUDA's own (cudaStreamLegacy, cudaStreamPerThread). Before anything was queued. */
+enum tri_status tri_cuda_stream_adopt(struct tri_stream *s, void *cuda_stream);
+
 /* What is queued on `waiter` from now on runs after what is queued on `other` until now. */
 enum tri_status tri_cuda_stream_wait(struct tri_stream *waiter, struct tri_stream *other);
 

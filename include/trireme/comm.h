@@ -1,0 +1,46 @@
+/* Ranks: the threads or processes that share the work.
+ *
+ * A communicator is a group of ranks as one of them sees it. All ranks of a group make the same
+ * collective calls in the same order. No wait is without a deadline: when a rank fails, the others
+ * end with TRI_PEER and a text that names it; a rank that is gone or late is TRI_COMM. */
+#ifndef TRIREME_COMM_H
+#define TRIREME_COMM_H
+
+#include "trireme/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tri_comm; /* opaque */
+
+/* What a rank does. `comm` is the communicator of all ranks; it is closed by the caller. */
+typedef enum tri_status tri_rank_function(struct tri_comm *comm, void *ctx);
+
+/* Run `function` on `ranks` threads of this process at once and wait for all; `timeout` in seconds.
+ * A rank that returns a failure ends the others. The result is the failure of the first rank that
+ * failed, with its text, or TRI_OK. Tensors are in host memory. */
+enum tri_status tri_comm_threads_run(int ranks, double timeout, tri_rank_function *function,
+                                     void *ctx);
+
+/* Join the job of an MPI launcher (mpirun, srun): once in a process, before any other call.
+ * TRI_UNSUPPORTED in a build without MPI. */
+enum tri_status tri_comm_mpi_open(double timeout, struct tri_comm **world);
+
+/* Leave it. After a failure on this rank or another one the launcher is told to end the job, so
+ * that no process is left behind. */
+void tri_comm_mpi_finish(struct tri_comm *world, enum tri_status status);
+
+/* This rank and their number. NULL: one rank. */
+int tri_comm_rank(const struct tri_comm *comm);
+int tri_comm_size(const struct tri_comm *comm);
+
+/* Tell all ranks of the job to stop: this one failed with its current error text. For ranks that
+ * cannot return from their rank function soon. More than once is allowed. */
+void tri_comm_abort(struct tri_comm *comm, enum tri_status status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
