@@ -4,6 +4,7 @@
 #include <fts.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -11,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "data/megatron.h"
 
 static bool ends_with(const char *path, const char *ending)
 {
@@ -32,6 +34,7 @@ static enum tri_status refuse_known_kinds(const char *path)
         {".parquet", "convert it to .jsonl"},
         {".arrow", "convert it to .jsonl"},
         {".csv", "convert it to .jsonl"},
+        {".bin", "of a Megatron dataset name the .idx file"},
         {".gz", "unpack it"},
         {".zst", "unpack it"},
         {".xz", "unpack it"},
@@ -43,6 +46,41 @@ static enum tri_status refuse_known_kinds(const char *path)
             return tri_fail(TRI_UNSUPPORTED, "%s: %s files are not read: %s", path, kinds[i][0],
                             kinds[i][1]);
     return TRI_OK;
+}
+
+/* Of a Megatron dataset the .bin file counts as well. */
+static enum tri_status add_tokens_file(const char *path, uint64_t *bytes, int64_t *when)
+{
+    char *name;
+    struct stat info;
+    TRI_TRY(tri_megatron_tokens_path(path, &name));
+    const enum tri_status st =
+        stat(name, &info) == 0 ? TRI_OK : tri_fail_errno(errno, "%s needs %s", path, name);
+    free(name);
+    TRI_TRY(st);
+    *bytes += (uint64_t)info.st_size;
+    *when = (int64_t)(((uint64_t)*when << 21 | (uint64_t)*when >> 43) ^ (uint64_t)modified(&info));
+    return TRI_OK;
+}
+
+static enum tri_status open_set(struct tri_data_file *file)
+{
+    struct tri_megatron *set = malloc(sizeof *set);
+    if (!set)
+        return tri_fail(TRI_NOMEM, "no memory for a dataset");
+    enum tri_status st = tri_megatron_open(file->path, set);
+    if (st == TRI_OK)
+        file->set = set;
+    else
+        free(set);
+    return st;
+}
+
+static enum tri_data_file_kind kind_of(const char *path)
+{
+    if (ends_with(path, ".jsonl"))
+        return TRI_FILE_LINES;
+    return ends_with(path, ".idx") ? TRI_FILE_MEGATRON : TRI_FILE_TEXT;
 }
 
 static enum tri_status add_file(struct tri_data_files *files, const char *path,
@@ -66,9 +104,13 @@ static enum tri_status add_file(struct tri_data_files *files, const char *path,
         .path = copy,
         .bytes = (uint64_t)info->st_size,
         .modified = modified(info),
-        .kind = ends_with(path, ".jsonl") ? TRI_FILE_LINES : TRI_FILE_TEXT,
+        .kind = kind_of(path),
     };
-    return TRI_OK;
+    struct tri_data_file *file = &files->file[files->count - 1];
+    if (file->kind != TRI_FILE_MEGATRON)
+        return TRI_OK;
+    TRI_TRY(add_tokens_file(path, &file->bytes, &file->modified));
+    return open_set(file);
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -87,9 +129,10 @@ static enum tri_status visit(FTS *walk, FTSENT *entry, struct tri_data_files *fi
     }
     switch (entry->fts_info) {
     case FTS_F:
-        if (ends_with(entry->fts_path, ".txt") || ends_with(entry->fts_path, ".jsonl"))
+        if (ends_with(entry->fts_path, ".txt") || ends_with(entry->fts_path, ".jsonl") ||
+            ends_with(entry->fts_path, ".idx"))
             return add_file(files, entry->fts_path, entry->fts_statp);
-        (*left_out)++;
+        *left_out += !ends_with(entry->fts_path, ".bin");
         return TRI_OK;
     case FTS_DC:
         return tri_fail(TRI_INVALID, "%s leads back to a folder above it: remove the link",
@@ -122,18 +165,30 @@ static enum tri_status add_folder(struct tri_data_files *files, char *path)
     fts_close(walk);
     TRI_TRY(st);
     if (files->count == before)
-        return tri_fail(TRI_INVALID,
-                        "%s holds no .txt or .jsonl file; name others by a pattern such as %s/*.c",
-                        path, path);
+        return tri_fail(
+            TRI_INVALID,
+            "%s holds no .txt, .jsonl or .idx file; name others by a pattern such as %s/*.c", path,
+            path);
     if (left_out > 0)
-        tri_info("%s: %" PRId64 " files are neither .txt nor .jsonl and not part of the data", path,
-                 left_out);
+        tri_info("%s: %" PRId64
+                 " files are none of .txt, .jsonl and .idx, and not part of the data",
+                 path, left_out);
     return TRI_OK;
+}
+
+/* The prefix of a Megatron dataset, as its own tools name it. */
+static bool is_prefix(const char *path, char *index, size_t room)
+{
+    const int bytes = snprintf(index, room, "%s.idx", path);
+    return bytes > 0 && (size_t)bytes < room && tri_path_exists(index);
 }
 
 static enum tri_status add_path(struct tri_data_files *files, char *path)
 {
     struct stat info;
+    char index[4096];
+    if (!tri_path_exists(path) && is_prefix(path, index, sizeof index))
+        path = index;
     if (stat(path, &info) != 0)
         return tri_fail_errno(errno, "cannot read %s", path);
     return S_ISDIR(info.st_mode) ? add_folder(files, path) : add_file(files, path, &info);
@@ -199,8 +254,12 @@ enum tri_status tri_data_files_open(char *const *sources, int64_t num_sources,
 
 void tri_data_files_close(struct tri_data_files *files)
 {
-    for (int64_t i = 0; i < files->count; i++)
+    for (int64_t i = 0; i < files->count; i++) {
+        if (files->file[i].set)
+            tri_megatron_close(files->file[i].set);
+        free(files->file[i].set);
         free(files->file[i].path);
+    }
     free(files->file);
     memset(files, 0, sizeof *files);
 }
@@ -210,7 +269,11 @@ enum tri_status tri_data_file_check(const struct tri_data_file *file)
     struct stat info;
     if (stat(file->path, &info) != 0)
         return tri_fail_errno(errno, "cannot read %s any more", file->path);
-    if ((uint64_t)info.st_size != file->bytes || modified(&info) != file->modified)
+    uint64_t bytes = (uint64_t)info.st_size;
+    int64_t when = modified(&info);
+    if (file->kind == TRI_FILE_MEGATRON)
+        TRI_TRY(add_tokens_file(file->path, &bytes, &when));
+    if (bytes != file->bytes || when != file->modified)
         return tri_fail(TRI_INVALID,
                         "%s has changed since training began: start again, or put the old file "
                         "back",

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "data/ahead.h"
 #include "data/fingerprint.h"
+#include "data/megatron.h"
 #include "data/options.h"
 #include "data/overlength.h"
 #include "text/utf8.h"
@@ -23,6 +24,9 @@ struct pass {
     const struct tri_sample_rules *rules;
     struct tri_length_rule rule;
     struct tri_index index;
+    const struct tri_index_watch *watch; /* or NULL */
+    int64_t units_in_file;               /* of struct tri_index_place */
+    int64_t skip;                        /* units of this file that were seen before */
     double begin;
     uint64_t bytes_done, bytes_total;
 };
@@ -59,6 +63,20 @@ static void forget(const struct tri_map *map, size_t from, size_t to)
         (void)madvise((void *)(uintptr_t)(map->data + from), to - from, MADV_DONTNEED);
 }
 
+/* Add a sample that is good, and show it to whoever watches. */
+static enum tri_status add_sample(struct pass *pass, const struct tri_sample *sample,
+                                  struct tri_record record, int64_t line)
+{
+    TRI_TRY(tri_index_add(&pass->index, &pass->rule, sample, record, line));
+    if (!pass->watch)
+        return TRI_OK;
+    const struct tri_index_place place = {.file = record.file,
+                                          .units = pass->units_in_file,
+                                          .identity = pass->index.identity,
+                                          .stats = pass->index.stats};
+    return pass->watch->see(pass->watch->ctx, sample, &record, line, &place);
+}
+
 /* Check and hash a text window by window. */
 static enum tri_status scan_text(struct pass *pass, uint32_t file, const struct tri_map *map)
 {
@@ -91,12 +109,13 @@ static enum tri_status scan_text(struct pass *pass, uint32_t file, const struct 
 static enum tri_status add_text(struct pass *pass, uint32_t file, const struct tri_map *map)
 {
     struct tri_sample sample;
+    if (pass->units_in_file++ < pass->skip)
+        return TRI_OK;
     TRI_TRY(scan_text(pass, file, map));
     enum tri_status st =
         tri_sample_from_text(pass->rules, (const char *)map->data, map->bytes, &sample);
     if (st == TRI_OK) {
-        st = tri_index_add(&pass->index, &pass->rule, &sample,
-                           (struct tri_record){.bytes = map->bytes, .file = file}, 1);
+        st = add_sample(pass, &sample, (struct tri_record){.bytes = map->bytes, .file = file}, 1);
         tri_sample_close(&sample);
     }
     return at_line(pass, file, 1, st);
@@ -114,20 +133,22 @@ static enum tri_status add_line(struct pass *pass, struct tri_record record,
                                 const unsigned char *text, int64_t line)
 {
     struct tri_sample sample;
+    if (pass->units_in_file++ < pass->skip)
+        return TRI_OK;
+    pass->index.identity = tri_fingerprint(pass->index.identity, text, record.bytes);
     TRI_TRY(tri_sample_from_line(pass->rules, (const char *)text, record.bytes, &sample));
-    const enum tri_status st = tri_index_add(&pass->index, &pass->rule, &sample, record, line);
+    const enum tri_status st = add_sample(pass, &sample, record, line);
     tri_sample_close(&sample);
     return st;
 }
 
 static enum tri_status add_lines(struct pass *pass, uint32_t file, const struct tri_map *map)
 {
-    const int64_t samples_before = pass->index.stats.samples;
     size_t kept_from = 0; /* pages before are forgotten */
     size_t ahead = 0;     /* texts before are tokenized */
     int64_t line = 1;
     for (size_t at = 0; at < map->bytes; line++) {
-        if (at >= ahead)
+        if (at >= ahead && pass->units_in_file >= pass->skip)
             ahead =
                 at + tri_tokenize_ahead(pass->rules, (const char *)map->data + at, map->bytes - at);
         const unsigned char *text = map->data + at;
@@ -136,7 +157,6 @@ static enum tri_status add_lines(struct pass *pass, uint32_t file, const struct 
         if (!is_blank(text, bytes)) {
             const struct tri_record record = {.offset = at, .bytes = bytes, .file = file};
             TRI_TRY(at_line(pass, file, line, add_line(pass, record, text, line)));
-            pass->index.identity = tri_fingerprint(pass->index.identity, text, bytes);
         }
         at += bytes + (end != NULL);
         if (at - kept_from >= WINDOW_BYTES) {
@@ -145,20 +165,70 @@ static enum tri_status add_lines(struct pass *pass, uint32_t file, const struct 
             show_progress(pass, at);
         }
     }
-    if (pass->index.stats.samples == samples_before)
+    if (pass->units_in_file == 0)
         return tri_fail(TRI_INVALID, "%s: the file holds no sample: remove it",
                         pass->files->file[file].path);
     return TRI_OK;
 }
 
-static enum tri_status add_file(struct pass *pass, uint32_t number)
+/* The documents of a Megatron dataset; those without two tokens have nothing to train. */
+static enum tri_status add_set(struct pass *pass, uint32_t number)
 {
     const struct tri_data_file *file = &pass->files->file[number];
+    int64_t left_out = 0;
+    for (int64_t d = 0; d < file->set->documents; d++) {
+        if (tri_megatron_length(file->set, d) < 2) {
+            left_out++;
+            continue;
+        }
+        if (pass->units_in_file++ < pass->skip)
+            continue;
+        struct tri_sample sample;
+        TRI_TRY(tri_sample_from_set(pass->rules, file->set, d, &sample));
+        pass->index.identity =
+            tri_fingerprint(pass->index.identity, (const unsigned char *)sample.ids,
+                            (size_t)sample.tokens * sizeof *sample.ids);
+        const struct tri_record record = {.offset = (uint64_t)d, .file = number};
+        const enum tri_status st = add_sample(pass, &sample, record, d);
+        tri_sample_close(&sample);
+        if (st != TRI_OK) {
+            tri_error_prefix("%s, document %" PRId64, file->path, d);
+            return st;
+        }
+        if (d % 1024 == 0)
+            show_progress(pass, file->bytes * (uint64_t)d / (uint64_t)file->set->documents);
+    }
+    if (left_out > 0)
+        tri_info("%s: %" PRId64 " documents have less than two tokens and are left out", file->path,
+                 left_out);
+    if (pass->units_in_file == 0)
+        return tri_fail(TRI_INVALID, "%s: the set holds no document of two tokens: remove it",
+                        file->path);
+    return TRI_OK;
+}
+
+/* A file begins, unless it began in an earlier run. */
+static void begin_file(struct pass *pass, uint32_t number)
+{
+    const struct tri_data_file *file = &pass->files->file[number];
+    pass->units_in_file = 0;
+    pass->skip = pass->watch && pass->watch->start.file == number ? pass->watch->start.units : 0;
+    if (pass->skip > 0)
+        return;
     const char *slash = strrchr(file->path, '/');
     const char *name = slash ? slash + 1 : file->path;
     pass->index.identity = tri_hash_bytes(pass->index.identity, name, strlen(name));
     pass->index.identity = tri_hash_word(pass->index.identity, file->bytes);
+}
 
+static enum tri_status add_file(struct pass *pass, uint32_t number)
+{
+    const struct tri_data_file *file = &pass->files->file[number];
+    begin_file(pass, number);
+    if (file->kind == TRI_FILE_MEGATRON) {
+        pass->bytes_done += file->bytes;
+        return add_set(pass, number);
+    }
     struct tri_map map;
     TRI_TRY(tri_map_open(file->path, &map));
     if (map.bytes > 0) /* a hint, so its failure is not one of ours */
@@ -182,7 +252,7 @@ static enum tri_status check_result(const struct pass *pass)
                         pass->files->file[pass->rule.first_file].path, pass->rule.first_line,
                         pass->rule.first_tokens, pass->rule.limit, stats->overlong, stats->samples,
                         stats->longest);
-    if (pass->index.count == 0)
+    if (stats->pieces == 0)
         return tri_fail(TRI_INVALID,
                         "no sample is left: all %" PRId64 " are longer than data.max_length "
                         "%" PRId64 "%s",
@@ -197,18 +267,32 @@ enum tri_status tri_index_open(const struct tri_data_files *files,
                                const struct tri_sample_rules *rules, int64_t max_length,
                                int overlength, struct tri_index *out)
 {
+    return tri_index_watch(files, rules, max_length, overlength, NULL, out);
+}
+
+enum tri_status tri_index_watch(const struct tri_data_files *files,
+                                const struct tri_sample_rules *rules, int64_t max_length,
+                                int overlength, const struct tri_index_watch *watch,
+                                struct tri_index *out)
+{
     struct pass pass = {
         .files = files,
         .rules = rules,
         .rule = {.limit = max_length > 0 ? max_length : INT64_MAX, .policy = overlength},
-        .index = {.stats = {.files = files->count}, .identity = TRI_HASH_START},
+        .index = {.identity = TRI_HASH_START},
+        .watch = watch,
         .begin = tri_clock(),
     };
+    if (watch) {
+        pass.index.identity = watch->start.identity;
+        pass.index.stats = watch->start.stats;
+    }
+    pass.index.stats.files = files->count;
     for (int64_t i = 0; i < files->count; i++)
         pass.bytes_total += files->file[i].bytes;
 
     enum tri_status st = TRI_OK;
-    for (int64_t i = 0; st == TRI_OK && i < files->count; i++) {
+    for (int64_t i = watch ? watch->start.file : 0; st == TRI_OK && i < files->count; i++) {
         st = add_file(&pass, (uint32_t)i);
         show_progress(&pass, 0);
     }

@@ -36,11 +36,36 @@ struct tri_index {
     uint64_t identity;           /* of the files' names and contents */
 };
 
+/* How far a pass over the data has come. */
+struct tri_index_place {
+    int64_t file;  /* of the files in their order */
+    int64_t units; /* of that file that are done: lines that are not blank, or documents */
+    uint64_t identity;
+    struct tri_data_stats stats;
+};
+
+/* Somebody who sees every sample after it was added, in order. */
+struct tri_index_watch {
+    void *ctx;
+    enum tri_status (*see)(void *ctx, const struct tri_sample *sample,
+                           const struct tri_record *record, int64_t line,
+                           const struct tri_index_place *place);
+    /* Samples before this place were seen in an earlier run: they are neither read nor indexed. All
+     * zero, with the identity TRI_HASH_START, is the beginning. */
+    struct tri_index_place start;
+};
+
 /* `max_length` 0: no sample is too long, and stats.max_length becomes that of the longest.
  * `overlength` is an enum tri_overlength. */
 enum tri_status tri_index_open(const struct tri_data_files *files,
                                const struct tri_sample_rules *rules, int64_t max_length,
                                int overlength, struct tri_index *out);
+
+/* The same under the eyes of `watch`. */
+enum tri_status tri_index_watch(const struct tri_data_files *files,
+                                const struct tri_sample_rules *rules, int64_t max_length,
+                                int overlength, const struct tri_index_watch *watch,
+                                struct tri_index *out);
 void tri_index_close(struct tri_index *index);
 
 #endif

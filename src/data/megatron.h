@@ -49,6 +49,13 @@ int64_t tri_megatron_length(const struct tri_megatron *set, int64_t document);
 enum tri_status tri_megatron_read(const struct tri_megatron *set, int64_t document, int64_t vocab,
                                   int32_t *ids);
 
+/* A document of at least one token as a sample that trains on all of it. */
+struct tri_sample;
+struct tri_sample_rules;
+enum tri_status tri_sample_from_set(const struct tri_sample_rules *rules,
+                                    const struct tri_megatron *set, int64_t document,
+                                    struct tri_sample *out);
+
 /* PREFIX.bin that goes with PREFIX.idx; the caller frees it. */
 enum tri_status tri_megatron_tokens_path(const char *path, char **out);
 

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "data/megatron.h"
+
 static enum tri_status read_sample(const struct tri_data_file *file,
                                    const struct tri_sample_rules *rules, const char *text,
                                    uint64_t bytes, struct tri_sample *out)
@@ -11,8 +13,21 @@ static enum tri_status read_sample(const struct tri_data_file *file,
         return tri_sample_from_text(rules, text, bytes, out);
     case TRI_FILE_LINES:
         return tri_sample_from_line(rules, text, bytes, out);
+    case TRI_FILE_MEGATRON: /* has no text */
+        break;
     }
     return tri_fail(TRI_INTERNAL, "a file of unknown kind");
+}
+
+static enum tri_status read_document(const struct tri_data_file *file,
+                                     const struct tri_sample_rules *rules, uint64_t document,
+                                     struct tri_reading *out)
+{
+    struct tri_reading reading = {.map = {.bytes = 0}};
+    TRI_TRY(tri_data_file_check(file));
+    TRI_TRY(tri_sample_from_set(rules, file->set, (int64_t)document, &reading.sample));
+    *out = reading;
+    return TRI_OK;
 }
 
 enum tri_status tri_reading_open(const struct tri_data_file *file,
@@ -20,6 +35,8 @@ enum tri_status tri_reading_open(const struct tri_data_file *file,
                                  uint64_t bytes, struct tri_reading *out)
 {
     struct tri_reading reading;
+    if (file->kind == TRI_FILE_MEGATRON)
+        return read_document(file, rules, offset, out);
     TRI_TRY(tri_map_open(file->path, &reading.map));
     /* Checked once the file is open: what is mapped is what was indexed. */
     enum tri_status st = tri_data_file_check(file);

@@ -95,7 +95,7 @@ static void test_bad_sources(void **state)
     assert_refused(in_scratch("*.c"), TRI_INVALID, "no file matches");
     assert_refused(in_scratch("**/*.c"), TRI_UNSUPPORTED, "** is not supported");
     assert_int_equal(tri_make_folder(in_scratch("empty")), TRI_OK);
-    assert_refused(in_scratch("empty"), TRI_INVALID, "holds no .txt or .jsonl file");
+    assert_refused(in_scratch("empty"), TRI_INVALID, "holds no .txt, .jsonl or .idx file");
     put_text(in_scratch("data.json"), "[]");
     assert_refused(in_scratch("data.json"), TRI_UNSUPPORTED, ".json files are not read");
     put_text(in_scratch("data.parquet"), "PAR1");
