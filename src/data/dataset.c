@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/files.h"
+#include "data/formats/chat.h"
 #include "data/index.h"
 #include "data/order.h"
 #include "data/reader.h"
@@ -15,6 +16,7 @@
 struct tri_dataset {
     struct tri_data_files files;
     struct tri_sample_rules rules;
+    struct tri_chat_rules *chat;
     struct tri_index index;
     struct tri_order order;
     uint64_t identity;
@@ -28,6 +30,7 @@ static uint64_t identify(const struct tri_dataset *dataset, const struct tri_dat
         rules->tokenizer ? rules->tokenizer->identity : 0,
         rules->add_bos,
         rules->add_eos,
+        rules->train_inputs,
         (uint64_t)order->max_length,
         (uint64_t)options->overlength,
         order->pack,
@@ -38,6 +41,8 @@ static uint64_t identify(const struct tri_dataset *dataset, const struct tri_dat
     uint64_t hash = dataset->index.identity;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         hash = tri_hash_word(hash, words[i]);
+    if (dataset->index.stats.rendered > 0)
+        hash = tri_hash_word(hash, dataset->chat->identity);
     return hash;
 }
 
@@ -128,11 +133,14 @@ enum tri_status tri_dataset_open(const struct tri_data_options *options, char *c
         .vocab = target->vocab,
         .add_bos = options->add_bos,
         .add_eos = options->add_eos,
+        .train_inputs = !options->mask_inputs,
         .format = options->format,
     };
-    const enum tri_status st =
-        open_parts(dataset, options, sources, num_sources,
-                   options->seed >= 0 ? (uint64_t)options->seed : target->seed);
+    enum tri_status st = tri_chat_rules_open(options, target->model_folder, &dataset->chat);
+    dataset->rules.chat = dataset->chat;
+    if (st == TRI_OK)
+        st = open_parts(dataset, options, sources, num_sources,
+                        options->seed >= 0 ? (uint64_t)options->seed : target->seed);
     if (st != TRI_OK) {
         tri_dataset_close(dataset);
         return st;
@@ -148,6 +156,7 @@ void tri_dataset_close(struct tri_dataset *dataset)
     tri_order_close(&dataset->order);
     tri_index_close(&dataset->index);
     tri_data_files_close(&dataset->files);
+    tri_chat_rules_close(dataset->chat);
     free(dataset);
 }
 

@@ -17,6 +17,10 @@ enum tri_overlength {
 /* What a line of JSONL holds. */
 enum tri_data_format {
     TRI_DATA_AUTO, /* told by its keys */
+    TRI_DATA_MESSAGES,
+    TRI_DATA_SHAREGPT,
+    TRI_DATA_PROMPT, /* prompt and completion */
+    TRI_DATA_ALPACA,
     TRI_DATA_TEXT,
     TRI_DATA_TOKENIZED
 };
@@ -34,7 +38,15 @@ struct tri_data_options {
     bool shuffle;      /* order depends only on seed and epoch */
     int64_t seed;      /* -1: the run's seed */
     char *tokenizer;   /* auto: tokenizer.json of the model, else bytes; bytes */
-    bool add_bos, add_eos; /* around each text document, when the tokenizer has them */
+    bool mask_inputs;  /* prompts and questions are not trained */
+    bool mask_history; /* nor is what comes before the last question */
+    bool ignore_empty_think;
+    char **roles_to_train; /* num_roles_to_train of them; none: assistant */
+    int64_t num_roles_to_train;
+    char *chat_template;        /* auto: the model's own; chatml; alpaca; a path */
+    char *chat_template_kwargs; /* JSON of an object, or NULL */
+    char *chat_date;            /* YYYY-MM-DD */
+    bool add_bos, add_eos;      /* around each text document, when the tokenizer has them */
 };
 
 extern const struct tri_option_table tri_data_option_table;

@@ -75,9 +75,13 @@ enum tri_status tri_index_add(struct tri_index *index, struct tri_length_rule *r
     if (trained == 0)
         return tri_fail(TRI_INVALID,
                         "this sample has no trained token (%" PRId64 " tokens): remove it, or "
-                        "check its labels",
-                        sample->tokens);
+                        "check its labels%s",
+                        sample->tokens,
+                        sample->rendered ? " (data.roles_to_train, data.mask_history, and train, "
+                                           "loss or weight of its messages)"
+                                         : "");
     stats->samples++;
+    stats->rendered += sample->rendered;
     if (sample->tokens > stats->longest)
         stats->longest = sample->tokens;
     if (sample->tokens <= rule->limit) {

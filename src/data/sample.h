@@ -38,6 +38,7 @@ struct tri_sample {
     const struct tri_sample_rules *rules;
     int64_t tokens; /* without padding, bos and eos included; at least 1 */
     int format;     /* enum tri_data_format: what was read, never auto */
+    bool rendered;  /* by the chat template */
     /* Private from here. A text: */
     const char *text; /* NULL: there are ids */
     size_t text_bytes;

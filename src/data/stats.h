@@ -8,7 +8,8 @@ struct tri_data_stats {
     /* As found in the files. */
     int64_t files;
     int64_t samples;
-    int64_t longest; /* tokens of the longest sample */
+    int64_t rendered; /* of them: conversations, written by the chat template */
+    int64_t longest;  /* tokens of the longest sample */
     /* What one epoch trains on, after the over-length policy. */
     int64_t pieces;    /* samples, or parts of split ones */
     int64_t documents; /* runs of tokens that do not see each other */

@@ -8,13 +8,13 @@
 
 #define NO_RANKS                                                                                   \
     "one process trains so far; leave it out or set it to 1 (sharding over processes is planned)"
-#define NO_ZERO "one process trains so far, so there is nothing to shard; set the stage to 0"
+#define NO_FSDP "write zero_stage: 3, which divides the same things among the ranks"
 #define NO_LOGGER                                                                                  \
     "there is no such logger; turn it off (report_to: [csv, tensorboard] writes files of metrics)"
 #define NO_ADAPTER "adapters (LoRA) are not there yet: all parameters are trained; leave it out"
 #define NO_HALF    "float16 training is not there; use model.dtype: bfloat16 or float32"
 #define NO_OFFLOAD "offload to host memory is not there yet; set it to false"
-#define NO_CHAT    "chat samples are not there yet: give files with text or with input_ids and labels"
+#define TRAIN_ALL  "write data.mask_inputs: false to train prompts and questions too"
 #define AUTOMATIC  "it needs no setting here"
 #define LAUNCHER   "the launcher's own key"
 
@@ -50,20 +50,22 @@ static const struct foreign table[] = {
     {"data.div_length", "*", "any length works; nothing is padded to a multiple"},
     {"data.pad_to", "div_length,none", "nothing is padded; leave it out"},
     {"data.filter_samples", "false", "use data.overlength: drop to leave out long samples"},
-    {"data.mask_inputs", "false", "use labels of -100 in the data for what must not be trained"},
     {"data.drop_last", "false", "the last, shorter step is trained too; leave it out"},
     {"data.fuse_positions_prob", "0", "packed documents are always isolated"},
     {"data.repeat_to_pack_max_length", "false", "samples are never repeated within an epoch"},
     {"data.always_max_length", "false", "samples are never repeated within an epoch"},
-    {"data.ignore_empty_think", "false", NO_CHAT},
-    {"data.sources.type", "huggingface,text,json,jsonl,file,files,local,auto", NO_CHAT},
+    {"data.sources.type",
+     "huggingface,huggingface_instruct,text,json,jsonl,file,files,local,auto,chat_template",
+     "a source is a file, and data.format says what is in it"},
     {"data.sources.split", "train", "a source is a file or a folder of files; give that path"},
     {"data.sources.sample_ratio", "1,1.0", "give a file with the samples you want"},
     {"data.sources.sample_count", "0", "give a file with the samples you want"},
     {"data.sources.sample_seed", "*", "all samples are read"},
     {"data.sources.process", "*", "samples are always made into tokens"},
     {"data.sources.content_key", "text", "the text of a line must be called text"},
-    {"data.sources.role_mapping", "", NO_CHAT},
+    {"data.sources.role_mapping", "",
+     "messages with role and content, and conversations with from and value, are read as they "
+     "are"},
     {"tokenizer.name_or_path", "", "the tokenizer is that of model.name_or_path; leave it out"},
     {"tokenizer.tokenize_kwargs", "", "see data.add_bos and data.add_eos"},
     {"logger.output_dir", "*", "messages go to standard error"},
@@ -76,11 +78,9 @@ static const struct foreign table[] = {
 
     /* DeepSpeed */
     {"deepspeed", "", "put its keys into the recipe itself"},
-    {"zero_optimization.stage", "0", NO_ZERO},
     {"zero_optimization.offload_optimizer.device", "none", NO_OFFLOAD},
     {"zero_optimization.offload_param.device", "none", NO_OFFLOAD},
-    {"zero_optimization.*", "*", "there is nothing to shard in one process"},
-    {"zero_stage", "0", NO_ZERO},
+    {"zero_optimization.*", "*", "each layer is sent while another is computed; no sizes to set"},
     {"train_batch_size", "", "give micro_batch_size and gradient_accumulation_steps"},
     {"fp16.enabled", "false", NO_HALF},
     {"fp16.*", "*", "float16 is off"},
@@ -91,8 +91,8 @@ static const struct foreign table[] = {
     {"bfloat16.enabled", "false", "use model.dtype: bfloat16"},
     {"tf32", "false", "products are never rounded behind your back; leave it out"},
     {"fp8", "false", "float8 training is not there; use model.dtype"},
-    {"communication_data_type", "*", "there is nothing to send in one process"},
-    {"seq_parallel_communication_data_type", "*", "there is nothing to send in one process"},
+    {"communication_data_type", "*", "gradients are always summed in float32"},
+    {"seq_parallel_communication_data_type", "*", "gradients are always summed in float32"},
     {"data_types.grad_accum_dtype", "fp32,float32", "gradients are always summed in float32"},
     {"prescale_gradients", "*", "gradients are summed over tokens, never scaled"},
     {"gradient_predivide_factor", "*", "gradients are summed over tokens, never scaled"},
@@ -106,7 +106,7 @@ static const struct foreign table[] = {
     {"csv_monitor", "false", "write report_to: [csv]"},
     {"comet", "false", NO_LOGGER},
     {"flops_profiler", "false", "rates are in metrics.jsonl; turn it off"},
-    {"comms_logger", "false", "there is nothing to send in one process; turn it off"},
+    {"comms_logger", "false", "collectives are not logged; turn it off"},
     {"autotuning", "false", "settings are not searched for; turn it off"},
     {"compile", "false", "nothing is compiled at run time; turn it off"},
     {"curriculum_learning", "false", "lengths do not grow during a run; turn it off"},
@@ -128,6 +128,16 @@ static const struct foreign table[] = {
     {"torch_compile", "false", "nothing is compiled at run time; turn it off"},
     {"pad_to_multiple_of", "*", "any length works; nothing is padded"},
     {"pad_to_sequence_len", "false", "nothing is padded; leave it out"},
+    {"train_on_inputs", "false", TRAIN_ALL},
+    {"train_on_prompt", "false", TRAIN_ALL},
+    {"train_on_input", "false", TRAIN_ALL},
+    {"train_on_eos", "turn", "the end of each trained turn is trained, and no other"},
+    {"train_on_eot", "turn", "the end of each trained turn is trained, and no other"},
+    {"loss_scale", "default",
+     "see data.mask_history (last_round), data.mask_inputs and data.roles_to_train"},
+    {"message_field_training", "train,loss,weight",
+     "a message may say train, loss or weight; rename the field"},
+    {"field_messages", "messages,conversations", "rename the column to messages"},
     {"loss_type", "chunked_nll,nll", "the loss is the mean over trained tokens, in tiles"},
     {"adapter", "none", NO_ADAPTER},
     {"finetuning_type", "full", NO_ADAPTER},
@@ -140,8 +150,8 @@ static const struct foreign table[] = {
     {"trust_remote_code", "*", "no Python code is ever loaded"},
     {"sequence_parallel_mode", "ulysses,auto", "there is one way to share a sequence"},
     {"parallelism_config.*", "1,true,deepspeed,torch,none", NO_RANKS},
-    {"fsdp", "none", NO_ZERO},
-    {"fsdp_config", "", NO_ZERO},
+    {"fsdp", "none", NO_FSDP},
+    {"fsdp_config", "", NO_FSDP},
     {"rope_scaling", "", "write model.rope: {type, factor, original_max_position_embeddings}"},
     {"local_rank", "*", LAUNCHER},
     {"num_processes", "1", NO_RANKS},

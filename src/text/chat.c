@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "text/chat_private.h"
 
 enum tri_status tri_chat_open(const char *what, const char *text, size_t bytes,
@@ -13,6 +14,7 @@ enum tri_status tri_chat_open(const char *what, const char *text, size_t bytes,
         return tri_fail(TRI_NOMEM, "%s: no memory", what);
     enum tri_status st = tri_jinja_open(what, text, bytes, &chat->usual);
     if (st == TRI_OK) {
+        chat->identity = tri_hash_bytes(TRI_HASH_START, text, bytes);
         chat->tokens = tokens == NULL ? json_object() : json_deep_copy(tokens);
         if (chat->tokens == NULL)
             st = tri_fail(TRI_NOMEM, "%s: no memory", what);
@@ -33,6 +35,16 @@ void tri_chat_close(struct tri_chat_template *chat)
     tri_jinja_close(chat->with_tools);
     json_decref(chat->tokens);
     free(chat);
+}
+
+uint64_t tri_chat_identity(const struct tri_chat_template *chat)
+{
+    if (chat == NULL)
+        return 0;
+    char *tokens = json_dumps(chat->tokens, JSON_SORT_KEYS | JSON_COMPACT);
+    uint64_t hash = tri_hash_bytes(chat->identity, tokens, tokens == NULL ? 0 : strlen(tokens));
+    free(tokens);
+    return hash;
 }
 
 enum tri_status tri_chat_run(const struct tri_chat_job *job, int64_t count, bool generation_prompt,

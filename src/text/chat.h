@@ -43,6 +43,12 @@ enum tri_status tri_chat_open(const char *what, const char *text, size_t bytes,
 enum tri_status tri_chat_load(const char *folder, struct tri_chat_template **out);
 void tri_chat_close(struct tri_chat_template *chat); /* NULL is allowed */
 
+/* The special tokens alone, for a template that comes from elsewhere; the caller drops them. */
+enum tri_status tri_chat_tokens(const char *folder, json_t **out);
+
+/* Equal identities render equal conversations alike; 0 for NULL. */
+uint64_t tri_chat_identity(const struct tri_chat_template *chat);
+
 struct tri_chat_options {
     const char *const *roles; /* that are trained; NULL: "assistant" */
     size_t num_roles;
@@ -60,8 +66,8 @@ struct tri_chat_span {
 };
 
 /* The spans cover the text in order, without gaps. To label tokens, encode the whole text without
- * adding special tokens (the template has written them) and give each token the answer of
- * tri_chat_is_trained for its first byte. */
+ * adding special tokens (the template has written them); a token is trained if any of its bytes
+ * is, as in Transformers. */
 struct tri_chat_text {
     char *text; /* NUL-terminated */
     size_t bytes;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "text/chat_private.h"
 
 enum { TEMPLATE_BYTES = 1 << 20, PATH_TEXT = 4096 };
@@ -62,11 +63,13 @@ static enum tri_status copy_tokens(const json_t *from, json_t *to)
 
 /* Parse one of the templates that tokenizer_config.json holds. */
 static enum tri_status open_one(const char *folder, const char *name, const json_t *text,
-                                struct tri_jinja **out)
+                                struct tri_chat_template *chat, struct tri_jinja **out)
 {
     char what[PATH_TEXT];
     snprintf(what, sizeof what, "%s/tokenizer_config.json, chat template%s%s", folder,
              name == NULL ? "" : " ", name == NULL ? "" : name);
+    chat->identity =
+        tri_hash_bytes(chat->identity, json_string_value(text), json_string_length(text));
     return tri_jinja_open(what, json_string_value(text), json_string_length(text), out);
 }
 
@@ -75,7 +78,7 @@ static enum tri_status open_configured(const char *folder, const json_t *templat
                                        struct tri_chat_template *chat)
 {
     if (json_is_string(templates))
-        return open_one(folder, NULL, templates, &chat->usual);
+        return open_one(folder, NULL, templates, chat, &chat->usual);
     for (size_t i = 0; i < json_array_size(templates); i++) {
         const json_t *entry = json_array_get(templates, i),
                      *text = json_object_get(entry, "template");
@@ -83,14 +86,15 @@ static enum tri_status open_configured(const char *folder, const json_t *templat
         if (name == NULL || !json_is_string(text))
             continue;
         if (strcmp(name, "default") == 0 && chat->usual == NULL)
-            TRI_TRY(open_one(folder, name, text, &chat->usual));
+            TRI_TRY(open_one(folder, name, text, chat, &chat->usual));
         if (strcmp(name, "tool_use") == 0 && chat->with_tools == NULL)
-            TRI_TRY(open_one(folder, name, text, &chat->with_tools));
+            TRI_TRY(open_one(folder, name, text, chat, &chat->with_tools));
     }
     if (chat->usual == NULL)
         return tri_fail(TRI_INVALID,
                         "%s has no chat template (chat_template.jinja, or chat_template in "
-                        "tokenizer_config.json); give one by name or train on plain text",
+                        "tokenizer_config.json): set data.chat_template to a file, or to chatml or "
+                        "alpaca",
                         folder);
     return TRI_OK;
 }
@@ -100,29 +104,56 @@ static enum tri_status open_file(const char *path, struct tri_chat_template *cha
     char *text = NULL;
     size_t bytes = 0;
     TRI_TRY(tri_file_read(path, TEMPLATE_BYTES, &text, &bytes));
+    chat->identity = tri_hash_bytes(chat->identity, text, bytes);
     enum tri_status st = tri_jinja_open(path, text, bytes, &chat->usual);
     free(text);
     return st;
 }
 
+/* The tokens of a folder into `tokens`, and tokenizer_config.json, which the caller drops. */
+static enum tri_status load_tokens(const char *folder, json_t *tokens, json_t **config)
+{
+    json_t *map = NULL;
+    TRI_TRY(read_object(folder, "tokenizer_config.json", config));
+    enum tri_status st = copy_tokens(*config, tokens);
+    if (st == TRI_OK)
+        st = read_object(folder, "special_tokens_map.json", &map);
+    if (st == TRI_OK)
+        st = copy_tokens(map, tokens);
+    json_decref(map);
+    if (st != TRI_OK)
+        json_decref(*config);
+    return st;
+}
+
+enum tri_status tri_chat_tokens(const char *folder, json_t **out)
+{
+    json_t *config = NULL, *tokens = json_object();
+    if (tokens == NULL)
+        return tri_fail(TRI_NOMEM, "%s: no memory", folder);
+    enum tri_status st = load_tokens(folder, tokens, &config);
+    if (st != TRI_OK) {
+        json_decref(tokens);
+        return st;
+    }
+    json_decref(config);
+    *out = tokens;
+    return TRI_OK;
+}
+
 static enum tri_status load(const char *folder, const char *path, struct tri_chat_template *chat)
 {
-    json_t *config = NULL, *map = NULL;
-    enum tri_status st;
+    json_t *config = NULL;
+    chat->identity = TRI_HASH_START;
     chat->tokens = json_object();
     if (chat->tokens == NULL)
         return tri_fail(TRI_NOMEM, "%s: no memory", folder);
-    TRI_TRY(read_object(folder, "tokenizer_config.json", &config));
-    TRI_TRY_GOTO(st, read_object(folder, "special_tokens_map.json", &map), free_config);
-    TRI_TRY_GOTO(st, copy_tokens(config, chat->tokens), free_map);
-    TRI_TRY_GOTO(st, copy_tokens(map, chat->tokens), free_map);
+    TRI_TRY(load_tokens(folder, chat->tokens, &config));
+    enum tri_status st;
     if (tri_path_exists(path))
         st = open_file(path, chat);
     else
         st = open_configured(folder, json_object_get(config, "chat_template"), chat);
-free_map:
-    json_decref(map);
-free_config:
     json_decref(config);
     return st;
 }

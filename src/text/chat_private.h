@@ -9,6 +9,7 @@ struct tri_chat_template {
     struct tri_jinja *usual;
     struct tri_jinja *with_tools; /* NULL: the usual one */
     json_t *tokens;               /* an object */
+    uint64_t identity;            /* of the templates' texts */
 };
 
 /* One conversation being rendered. */

@@ -1,7 +1,7 @@
 /* The formats of a line, one file each: what their readers have in common.
  *
  *   messages           chats as OpenAI writes them           messages.c
- *   conversations      chats as ShareGPT writes them         conversations.c
+ *   sharegpt           chats as ShareGPT writes them         conversations.c
  *   prompt_completion  a prompt and what follows it          prompt.c
  *   alpaca             instruction, input, output            alpaca.c
  *   text               {"text": "..."}                       text.c
@@ -14,6 +14,14 @@
 
 #include "data/sample.h"
 
+enum tri_status tri_format_messages(const struct tri_sample_rules *rules, json_t *root,
+                                    struct tri_sample *out);
+enum tri_status tri_format_conversations(const struct tri_sample_rules *rules, json_t *root,
+                                         struct tri_sample *out);
+enum tri_status tri_format_prompt(const struct tri_sample_rules *rules, json_t *root,
+                                  struct tri_sample *out);
+enum tri_status tri_format_alpaca(const struct tri_sample_rules *rules, json_t *root,
+                                  struct tri_sample *out);
 enum tri_status tri_format_text(const struct tri_sample_rules *rules, json_t *root,
                                 struct tri_sample *out);
 enum tri_status tri_format_tokenized(const struct tri_sample_rules *rules, json_t *root,

@@ -15,6 +15,25 @@ struct format {
 
 /* By enum tri_data_format. */
 static const struct format formats[] = {
+    [TRI_DATA_MESSAGES] = {"messages",
+                           {"messages", NULL},
+                           (const char *const[]){"messages", "tools", "chat_template_kwargs", NULL},
+                           tri_format_messages},
+    [TRI_DATA_SHAREGPT] = {"sharegpt",
+                           {"conversations", NULL},
+                           (const char *const[]){"conversations", "system", "tools",
+                                                 "chat_template_kwargs", NULL},
+                           tri_format_conversations},
+    [TRI_DATA_PROMPT] = {"prompt_completion",
+                         {"prompt", "completion"},
+                         (const char *const[]){"prompt", "completion", "tools",
+                                               "chat_template_kwargs", NULL},
+                         tri_format_prompt},
+    [TRI_DATA_ALPACA] = {"alpaca",
+                         {"instruction", "output"},
+                         (const char *const[]){"instruction", "input", "output", "system",
+                                               "history", NULL},
+                         tri_format_alpaca},
     [TRI_DATA_TEXT] = {"text",
                        {"text", NULL},
                        (const char *const[]){"text", NULL},
@@ -90,8 +109,26 @@ static enum tri_status check_other_columns(const struct tri_sample_rules *rules,
     return TRI_OK;
 }
 
+static enum tri_status unknown_format(json_t *root)
+{
+    struct tri_text keys = {0};
+    for (void *it = json_object_iter(root); it && keys.bytes < 100;
+         it = json_object_iter_next(root, it)) {
+        char name[40];
+        tri_printable(json_object_iter_key(it), name, sizeof name);
+        tri_text_printf(&keys, "%s\"%s\"", keys.bytes > 0 ? ", " : "", name);
+    }
+    const enum tri_status st = tri_fail(
+        TRI_INVALID,
+        "this is no format that is read, of columns %s: give \"messages\", \"conversations\", "
+        "\"prompt\" and \"completion\", \"instruction\" and \"output\", \"text\" or \"input_ids\"",
+        keys.bytes > 0 ? tri_text_data(&keys) : "none");
+    tri_text_free(&keys);
+    return st;
+}
+
 /* The format whose keys the line has; more than one, or none, is an error. */
-static enum tri_status detect(const json_t *root, int *out)
+static enum tri_status detect(json_t *root, int *out)
 {
     int found = TRI_DATA_AUTO;
     for (int i = TRI_DATA_AUTO + 1; i < NUM_FORMATS; i++) {
@@ -106,7 +143,7 @@ static enum tri_status detect(const json_t *root, int *out)
         found = i;
     }
     if (found == TRI_DATA_AUTO)
-        return tri_fail(TRI_INVALID, "the line has neither \"text\" nor \"input_ids\"");
+        return unknown_format(root);
     *out = found;
     return TRI_OK;
 }
