@@ -10,7 +10,7 @@
 #include "ckpt/hf_rows.h"
 #include "tensor/half.h"
 
-enum { PIECE_ELEMENTS = 1 << 20, SHAPE_ROOM = 200, NAME_ROOM = 80, NAMES_SHOWN = 3 };
+enum { SHAPE_ROOM = 200, NAME_ROOM = 80, NAMES_SHOWN = 3 };
 
 /* Names for an error: the first few and how many there are. */
 struct names {
@@ -207,7 +207,7 @@ static enum tri_status load_tensor(const struct tri_model *model, int hf,
     if (t->dtype == TRI_F32 && (uintptr_t)t->data % _Alignof(float) == 0) {
         TRI_TRY(tri_hf_scatter(model, hf, t->data, sink, ctx));
     } else {
-        int64_t width = tri_hf_width(tensor), at_once = tri_hf_rows_at_once(tensor, PIECE_ELEMENTS);
+        int64_t width = tri_hf_width(tensor), at_once = tri_hf_rows_at_once(tensor, TRI_HF_PIECE);
         for (int64_t row = 0; row < tensor->dim[0]; row += at_once) {
             int64_t rows = tensor->dim[0] - row < at_once ? tensor->dim[0] - row : at_once;
             to_float(t, row * width, rows * width, piece);
@@ -230,7 +230,7 @@ enum tri_status tri_hf_load(const struct tri_model *model, const char *folder, t
     int64_t elements = 0;
     for (int i = 0; i < model->num_hf; i++) {
         const struct tri_hf_tensor *hf = &model->hf[i];
-        int64_t need = tri_hf_rows_at_once(hf, PIECE_ELEMENTS) * tri_hf_width(hf);
+        int64_t need = tri_hf_rows_at_once(hf, TRI_HF_PIECE) * tri_hf_width(hf);
         elements = need > elements ? need : elements;
     }
     piece = malloc((size_t)elements * sizeof *piece + 1);

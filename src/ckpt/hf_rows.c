@@ -71,3 +71,28 @@ enum tri_status tri_hf_scatter(const struct tri_model *model, int hf, const floa
 {
     return tri_hf_scatter_rows(model, hf, 0, model->hf[hf].dim[0], data, sink, ctx);
 }
+
+int64_t tri_hf_piece_room(const struct tri_model *model)
+{
+    int64_t elements = 1;
+    for (int i = 0; i < model->num_hf; i++) {
+        const struct tri_hf_tensor *hf = &model->hf[i];
+        int64_t need = tri_hf_rows_at_once(hf, TRI_HF_PIECE) * tri_hf_width(hf);
+        elements = need > elements ? need : elements;
+    }
+    return elements;
+}
+
+enum tri_status tri_hf_gather_pieces(const struct tri_model *model, int hf, tri_rows_source *source,
+                                     void *ctx, float *room, tri_hf_visit *visit, void *visit_ctx)
+{
+    const struct tri_hf_tensor *tensor = &model->hf[hf];
+    int64_t at_once = tri_hf_rows_at_once(tensor, TRI_HF_PIECE);
+    for (int64_t row = 0; row < tensor->dim[0]; row += at_once) {
+        int64_t rows = tensor->dim[0] - row < at_once ? tensor->dim[0] - row : at_once;
+        TRI_TRY(tri_hf_gather_rows(model, hf, row, rows, source, ctx, room));
+        if (visit != NULL)
+            TRI_TRY(visit(visit_ctx, tensor, row, room, rows * tri_hf_width(tensor)));
+    }
+    return TRI_OK;
+}

@@ -23,7 +23,7 @@
 #include "ckpt/hf_rows.h"
 #include "tensor/half.h"
 
-enum { PIECE_ELEMENTS = 1 << 20, FILE_NAME_ROOM = 64 };
+enum { FILE_NAME_ROOM = 64 };
 
 struct shard {
     char name[FILE_NAME_ROOM];
@@ -39,8 +39,9 @@ struct save {
     void *ctx;
     struct shard *shards;
     int num_shards;
+    struct shard *shard;         /* that is written now */
     struct tri_export_set files; /* everything that is not weights */
-    float *piece;                /* (PIECE_ELEMENTS, or one row) */
+    float *piece;                /* (tri_hf_piece_room) */
     uint16_t *half;
 };
 
@@ -144,56 +145,41 @@ static enum tri_status fail_nonfinite(const struct save *save, const struct tri_
                     tri_dtype_name(save->how->dtype));
 }
 
-static enum tri_status write_piece(struct save *save, struct shard *shard,
-                                   const struct tri_hf_tensor *hf, int64_t row, int64_t count)
+static enum tri_status write_piece(void *ctx, const struct tri_hf_tensor *hf, int64_t row,
+                                   const float *piece, int64_t count)
 {
-    if (!all_finite(save->piece, count))
+    struct save *save = ctx;
+    if (!all_finite(piece, count))
         return fail_nonfinite(save, hf, row, count);
     if (save->how->dtype == TRI_F32)
-        return tri_st_writer_append(shard->writer, save->piece, (size_t)count * sizeof(float));
+        return tri_st_writer_append(save->shard->writer, piece, (size_t)count * sizeof *piece);
 
     bool is_f16 = save->how->dtype == TRI_F16;
     if (is_f16)
         for (int64_t i = 0; i < count; i++)
-            save->half[i] = tri_f16_from_float(save->piece[i]);
+            save->half[i] = tri_f16_from_float(piece[i]);
     else
         for (int64_t i = 0; i < count; i++)
-            save->half[i] = tri_bf16_from_float(save->piece[i]);
+            save->half[i] = tri_bf16_from_float(piece[i]);
     if (!all_finite_half(save->half, count, is_f16 ? 0x7C00u : 0x7F80u))
         return fail_nonfinite(save, hf, row, count);
-    return tri_st_writer_append(shard->writer, save->half, (size_t)count * sizeof *save->half);
-}
-
-static enum tri_status write_tensor(struct save *save, struct shard *shard, int i)
-{
-    const struct tri_hf_tensor *hf = &save->model->hf[i];
-    int64_t at_once = tri_hf_rows_at_once(hf, PIECE_ELEMENTS);
-    for (int64_t row = 0; row < hf->dim[0]; row += at_once) {
-        int64_t rows = hf->dim[0] - row < at_once ? hf->dim[0] - row : at_once;
-        TRI_TRY(
-            tri_hf_gather_rows(save->model, i, row, rows, save->source, save->ctx, save->piece));
-        TRI_TRY(write_piece(save, shard, hf, row, rows * tri_hf_width(hf)));
-    }
-    return TRI_OK;
+    return tri_st_writer_append(save->shard->writer, save->half,
+                                (size_t)count * sizeof *save->half);
 }
 
 static enum tri_status write_weights(struct save *save)
 {
-    int64_t elements = 1;
-    for (int i = 0; i < save->model->num_hf; i++) {
-        const struct tri_hf_tensor *hf = &save->model->hf[i];
-        int64_t need = tri_hf_rows_at_once(hf, PIECE_ELEMENTS) * tri_hf_width(hf);
-        elements = need > elements ? need : elements;
-    }
+    int64_t elements = tri_hf_piece_room(save->model);
     save->piece = malloc((size_t)elements * sizeof *save->piece);
     save->half = malloc((size_t)elements * sizeof *save->half);
     if (save->piece == NULL || save->half == NULL)
         return tri_fail(TRI_NOMEM, "no memory to save into %s", save->folder);
     for (int s = 0; s < save->num_shards; s++) {
-        struct shard *shard = &save->shards[s];
+        struct shard *shard = save->shard = &save->shards[s];
         TRI_TRY(open_shard(save, shard));
         for (int i = shard->begin; i < shard->end; i++)
-            TRI_TRY(write_tensor(save, shard, i));
+            TRI_TRY(tri_hf_gather_pieces(save->model, i, save->source, save->ctx, save->piece,
+                                         write_piece, save));
         TRI_TRY(tri_st_writer_sync(shard->writer));
     }
     return TRI_OK;

@@ -106,14 +106,38 @@ static struct tri_hf_export export_of(const struct tri_run *run)
                                   .max_shard_bytes = run->recipe->checkpoint.max_shard_gb * 0x1p30};
 }
 
-static enum tri_status fill(struct tri_run *run, const char *folder)
+/* The weights of all ranks: the first one writes a folder, the others give it their parts. */
+static enum tri_status save_model(struct tri_run *run, const char *folder)
 {
     struct tri_hf_export how = export_of(run);
     struct tri_flat weights = tri_flat_weights(run->trainer);
+    weights.reader = 0;
+    if (!tri_mesh_is_first(&run->mesh))
+        return tri_flat_give(&weights);
+    return tri_hf_save(run->model, folder, &how, tri_flat_source, &weights);
+}
+
+static enum tri_status fill(struct tri_run *run, const char *folder)
+{
+    if (!tri_mesh_is_first(&run->mesh)) {
+        TRI_TRY(save_model(run, folder));
+        return tri_state_give_tensors(run);
+    }
+    TRI_TRY(tri_remove_folder(folder));
     TRI_TRY(tri_make_folder(folder));
-    TRI_TRY(tri_hf_save(run->model, folder, &how, tri_flat_source, &weights));
+    TRI_TRY(save_model(run, folder));
     TRI_TRY(tri_state_save_tensors(run, folder));
     return tri_state_save(run, folder);
+}
+
+/* Is there a complete folder? Only the first rank looks, so that all do the same. */
+static enum tri_status is_saved(struct tri_run *run, const char *done, bool *out)
+{
+    int64_t there = tri_mesh_is_first(&run->mesh) && tri_path_is_folder(done);
+    if (run->mesh.world != NULL)
+        TRI_TRY(tri_comm_max_int(run->mesh.world, &there, 1));
+    *out = there != 0;
+    return TRI_OK;
 }
 
 enum tri_status tri_checkpoint_save(struct tri_run *run)
@@ -121,13 +145,16 @@ enum tri_status tri_checkpoint_save(struct tri_run *run)
     const char *folder = run->recipe->checkpoint.output_dir;
     char done[PATH_BYTES];
     char making[PATH_BYTES];
+    bool saved;
     double start = tri_clock();
     TRI_TRY(make_path(done, folder, NULL, run->state.step, ""));
     TRI_TRY(make_path(making, folder, NULL, run->state.step, ".tmp"));
-    if (tri_path_is_folder(done))
+    TRI_TRY(is_saved(run, done, &saved));
+    if (saved)
         return TRI_OK;
-    TRI_TRY(tri_remove_folder(making));
     enum tri_status st = fill(run, making);
+    if (!tri_mesh_is_first(&run->mesh))
+        return st;
     if (st == TRI_OK)
         st = tri_rename_folder(making, done);
     if (st != TRI_OK) {
@@ -142,10 +169,8 @@ enum tri_status tri_checkpoint_save(struct tri_run *run)
 
 enum tri_status tri_checkpoint_export(struct tri_run *run)
 {
-    struct tri_hf_export how = export_of(run);
-    struct tri_flat weights = tri_flat_weights(run->trainer);
     const char *folder = run->recipe->checkpoint.output_dir;
-    TRI_TRY(tri_hf_save(run->model, folder, &how, tri_flat_source, &weights));
+    TRI_TRY(save_model(run, folder));
     tri_info("model: %s (loads with from_pretrained)", folder);
     return TRI_OK;
 }

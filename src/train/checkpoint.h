@@ -9,13 +9,16 @@
  *     recipe.yml                  the effective recipe
  *     trainer_state.json          step, data position, counts, identity of the data
  *
- * A resumed run gives, bit for bit on the CPU, what an uninterrupted one gives. */
+ * A resumed run gives, bit for bit on the CPU, what an uninterrupted one gives. Nothing in the
+ * files depends on the number of ranks or on zero_stage: others may go on from them. */
 #ifndef TRI_TRAIN_CHECKPOINT_H
 #define TRI_TRAIN_CHECKPOINT_H
 
 #include "train/run.h"
 
-/* Save run->state and all tensors as OUTPUT/checkpoint-<step>, then delete the oldest beyond
+/* All ranks call these two; the first one writes, in pieces to which the others give their parts.
+ *
+ * Save run->state and all tensors as OUTPUT/checkpoint-<step>, then delete the oldest beyond
  * save_total_limit. A checkpoint of this step that is already there is left as it is. */
 enum tri_status tri_checkpoint_save(struct tri_run *run);
 

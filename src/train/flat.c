@@ -1,4 +1,7 @@
 /* Rows of parameters between host memory and the trainer's buffers. */
+#include <stdlib.h>
+
+#include "ckpt/hf_rows.h"
 #include "train/trainer.h"
 
 static struct tri_flat flat_of(struct tri_trainer *t, void *data, enum tri_dtype dtype,
@@ -43,4 +46,19 @@ enum tri_status tri_flat_source(void *ctx, int param, int64_t row, int64_t rows,
 {
     const struct tri_flat *flat = ctx;
     return tri_zero_read_rows(flat->zero, &flat->buffer, param, row, rows, flat->reader, data);
+}
+
+enum tri_status tri_flat_give(struct tri_flat *flat)
+{
+    const struct tri_model *model = flat->zero->model;
+    enum tri_status st = TRI_OK;
+    if (!tri_zero_is_shared(flat->zero, &flat->buffer))
+        return TRI_OK;
+    float *room = malloc((size_t)tri_hf_piece_room(model) * sizeof *room);
+    if (room == NULL)
+        return tri_fail(TRI_NOMEM, "no memory for a piece of the model");
+    for (int i = 0; i < model->num_hf && st == TRI_OK; i++)
+        st = tri_hf_gather_pieces(model, i, tri_flat_source, flat, room, NULL, NULL);
+    free(room);
+    return st;
 }

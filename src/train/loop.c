@@ -1,6 +1,6 @@
 /* The loop around the step: data, log, evaluation, checkpoints, stopping.
  *
- * Every rank runs it. The first one alone touches the output folder and speaks; what depends on a
+ * Every rank runs it. The first one alone writes to the output folder and speaks; what depends on a
  * clock or a signal is agreed at each step boundary, so that all ranks do the same. */
 #include <inttypes.h>
 #include <math.h>
@@ -54,10 +54,9 @@ static enum tri_status save(struct loop *l)
 {
     if (l->saved)
         return TRI_OK;
-    if (l->first) {
+    if (l->first)
         TRI_TRY(tri_metrics_sync(l->metrics));
-        TRI_TRY(tri_checkpoint_save(l->run));
-    }
+    TRI_TRY(tri_checkpoint_save(l->run));
     TRI_TRY(meet(l, "the saved step"));
     l->saved = true;
     l->last_save = tri_clock();
@@ -188,8 +187,7 @@ static enum tri_status finish(struct loop *l)
                  run->state.step);
         return TRI_OK;
     }
-    if (l->first)
-        TRI_TRY(tri_checkpoint_export(run));
+    TRI_TRY(tri_checkpoint_export(run));
     return meet(l, "the exported step");
 }
 

@@ -135,6 +135,15 @@ static const struct tri_option options[] = {
      .doc = "How many ranks share one sequence; the rest are replicas that read other sequences. "
             "0: all ranks.",
      .flags = TRI_OPTION_MUTABLE},
+    {.name = "zero_stage",
+     .aliases = "zero,zero_optimization.stage",
+     .type = TRI_OPTION_CHOICE,
+     .offset = AT(zero_stage),
+     .fallback = "auto",
+     .choices = "auto,0,1,2,3",
+     .doc = "What all ranks divide among them (ZeRO): 0 nothing, 1 optimizer state, 2 gradients "
+            "too, 3 weights too. auto: the lowest of 1 to 3 that fits in memory.",
+     .flags = TRI_OPTION_MUTABLE},
     {.name = "log_level",
      .aliases = "logger.level",
      .type = TRI_OPTION_STRING,

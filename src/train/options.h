@@ -7,6 +7,9 @@
 
 #include "base/option.h"
 
+/* A stage of zero/zero.h is 1 less. */
+enum tri_zero_choice { TRI_ZERO_AUTO, TRI_ZERO_FIRST };
+
 struct tri_train_options {
     char *type;               /* causal, sft: accepted; dpo is refused */
     double epochs;            /* 1 */
@@ -23,6 +26,7 @@ struct tri_train_options {
     int64_t num_report_to;
     int64_t ranks;                  /* ranks to start on this machine; 1 */
     int64_t sequence_parallel_size; /* ranks that share a sequence; 0: all */
+    int zero_stage;                 /* enum tri_zero_choice; auto */
     double comm_timeout;            /* seconds that a rank waits for the others; 600 */
     char *log_level;                /* error, warn, info, debug */
 };

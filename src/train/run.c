@@ -172,39 +172,85 @@ static struct tri_trainer_config trainer_config(struct tri_run *run, enum tri_ru
         .progress = {.ctx = run, .report = tri_run_report},
         .world = run->mesh.world,
         .sequence = run->mesh.sequence,
+        .zero_stage = run->zero_stage,
     };
 }
 
-/* Count the longest step before anything is taken, so that a run that cannot fit never starts. */
-static enum tri_status plan_memory(struct tri_run *run, enum tri_run_purpose purpose)
+/* What the longest step and the longest evaluation take. */
+struct plan {
+    struct tri_memory_plan train, eval;
+    size_t step, total, capacity;
+};
+
+static enum tri_status count_memory(struct tri_run *run, enum tri_run_purpose purpose,
+                                    struct plan *out)
 {
     struct tri_trainer_config config = trainer_config(run, purpose);
-    struct tri_memory_plan train = {0};
-    struct tri_memory_plan eval = {0};
+    struct plan p = {.capacity = config.capacity};
     if (purpose == TRI_RUN_TRAIN)
         TRI_TRY(tri_memory_count(
             &config, tri_dataset_max_sequence(run->data) * run->recipe->train.micro_batch_size, 1,
-            &train));
+            &p.train));
     if (run->eval != NULL) {
         config.optimizer = NULL;
-        TRI_TRY(tri_memory_count(&config, tri_dataset_max_sequence(run->eval), 1, &eval));
+        TRI_TRY(tri_memory_count(&config, tri_dataset_max_sequence(run->eval), 1, &p.eval));
     }
-    size_t step = train.step > eval.step ? train.step : eval.step;
-    run->planned_bytes =
-        (purpose == TRI_RUN_TRAIN ? train.total - train.step : eval.weights) + step;
+    p.step = p.train.step > p.eval.step ? p.train.step : p.eval.step;
+    p.total =
+        (purpose == TRI_RUN_TRAIN ? p.train.total - p.train.step : p.eval.total - p.eval.step) +
+        p.step;
+    *out = p;
+    return TRI_OK;
+}
+
+/* The lowest stage of ZeRO that fits on every rank, from the first worth having: stage 1 sends no
+ * more than stage 0 does. */
+static enum tri_status choose_stage(struct tri_run *run, enum tri_run_purpose purpose,
+                                    struct plan *plan)
+{
+    enum { MOST = 3 };
+    int choice = run->recipe->train.zero_stage;
+    int64_t stage = choice == TRI_ZERO_AUTO ? 1 : choice - TRI_ZERO_FIRST;
+    if (run->mesh.world == NULL)
+        stage = 0;
+    for (;; stage++) {
+        run->zero_stage = (int)stage;
+        TRI_TRY(count_memory(run, purpose, plan));
+        if (run->mesh.world == NULL || choice != TRI_ZERO_AUTO)
+            return TRI_OK;
+        int64_t over = plan->total > plan->capacity;
+        TRI_TRY(tri_comm_max_int(run->mesh.world, &over, 1));
+        if (over == 0 || stage == MOST)
+            break;
+    }
+    char text[8];
+    snprintf(text, sizeof text, "%d", run->zero_stage);
+    return tri_recipe_note(run->recipe, "zero_stage", text, "what fits in memory");
+}
+
+/* Count before anything is taken, so that a run that cannot fit never starts. */
+static enum tri_status plan_memory(struct tri_run *run, enum tri_run_purpose purpose)
+{
+    struct plan p;
+    TRI_TRY(choose_stage(run, purpose, &p));
+    run->planned_bytes = p.total;
     tri_info(
         "memory of a rank: %.2f GiB = weights %.2f + gradients %.2f + optimizer %.2f + step %.2f; "
         "%.1f GiB available",
-        gib(run->planned_bytes), gib(purpose == TRI_RUN_TRAIN ? train.weights : eval.weights),
-        gib(train.gradients), gib(train.optimizer), gib(step), gib(config.capacity));
-    if (run->planned_bytes > config.capacity)
-        return tri_fail(TRI_NOMEM, "this run needs %.2f GiB and %.2f GiB are available: %s",
-                        gib(run->planned_bytes), gib(config.capacity),
-                        step > run->planned_bytes / 2
-                            ? "lower data.max_length, micro_batch_size or fpdt.chunk_size, or set "
-                              "activation_checkpointing: full"
-                            : "most of it is weights and optimizer state: use a smaller model");
-    return TRI_OK;
+        gib(p.total), gib(purpose == TRI_RUN_TRAIN ? p.train.weights : p.eval.weights),
+        gib(p.train.gradients), gib(p.train.optimizer), gib(p.step), gib(p.capacity));
+    if (run->mesh.world != NULL)
+        tri_info("ZeRO stage %d over %d ranks", run->zero_stage, run->mesh.world->size);
+    if (p.total <= p.capacity)
+        return TRI_OK;
+    const char *advice = "most of it is weights and optimizer state: use a smaller model";
+    if (p.step > p.total / 2)
+        advice = "lower data.max_length, micro_batch_size or fpdt.chunk_size, or set "
+                 "activation_checkpointing: full";
+    else if (run->mesh.world != NULL && run->zero_stage < 3)
+        advice = "set zero_stage: 3, which divides weights and optimizer state among the ranks";
+    return tri_fail(TRI_NOMEM, "this run needs %.2f GiB and %.2f GiB are available: %s",
+                    gib(p.total), gib(p.capacity), advice);
 }
 
 static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose purpose)

@@ -36,6 +36,7 @@ struct tri_run {
     struct tri_schedule_plan schedule;
     struct tri_run_state state;
     struct tri_heartbeat *heartbeat; /* of the first rank while it trains; else NULL */
+    int zero_stage;                  /* what the ranks divide among them; 0 with one */
     size_t planned_bytes;            /* backend memory that the longest step takes */
     double micro_start;              /* clock at which the micro-batch at work began */
     bool evaluating;                 /* forward passes belong to an evaluation now */

@@ -4,8 +4,9 @@
 
 #include "train/run.h"
 
-/* optimizer.safetensors. */
+/* optimizer.safetensors, written by the first rank while the others give it their parts. */
 enum tri_status tri_state_save_tensors(struct tri_run *run, const char *folder);
+enum tri_status tri_state_give_tensors(struct tri_run *run);
 enum tri_status tri_state_load_tensors(struct tri_run *run, const char *folder);
 
 /* trainer_state.json and recipe.yml. Loading compares the recipe and the data with this run's and

@@ -91,4 +91,8 @@ struct tri_flat tri_flat_moment(struct tri_trainer *trainer, int which); /* 0: f
 enum tri_status tri_flat_sink(void *ctx, int param, int64_t row, int64_t rows, const float *data);
 enum tri_status tri_flat_source(void *ctx, int param, int64_t row, int64_t rows, float *data);
 
+/* What ranks that read nothing do while the first one reads all Hugging Face tensors in pieces
+ * (tri_hf_save): hand over the parts that they hold. */
+enum tri_status tri_flat_give(struct tri_flat *flat);
+
 #endif

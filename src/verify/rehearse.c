@@ -30,6 +30,21 @@ static enum tri_status open_ranks(const struct tri_recipe *recipe, struct tri_co
     return tri_comm_dry(0, (int)shards, true, sequence);
 }
 
+/* Count with the stage of ZeRO that a run would choose: the lowest of 1 to 3 that fits. */
+static enum tri_status plan_step(const struct tri_recipe *recipe, struct tri_trainer_config *config,
+                                 struct tri_rehearsal *r)
+{
+    int choice = recipe->train.zero_stage;
+    bool chooses = choice == TRI_ZERO_AUTO && config->world != NULL;
+    config->zero_stage = chooses ? 1 : choice == TRI_ZERO_AUTO ? 0 : choice - TRI_ZERO_FIRST;
+    for (;; config->zero_stage++) {
+        TRI_TRY(tri_memory_count(config, r->tokens, recipe->train.gradient_accumulation_steps,
+                                 &r->plan));
+        if (!chooses || config->zero_stage == 3 || r->plan.total <= config->capacity)
+            return check_plan(r, config->capacity);
+    }
+}
+
 static enum tri_status rehearse(struct tri_run *run, struct tri_backend *dry,
                                 struct tri_comm *world, struct tri_comm *sequence,
                                 struct tri_rehearsal *r)
@@ -48,8 +63,7 @@ static enum tri_status rehearse(struct tri_run *run, struct tri_backend *dry,
     int64_t micro = recipe->train.gradient_accumulation_steps;
     struct tri_trainer *trainer = NULL;
     double start = tri_clock();
-    TRI_TRY(tri_memory_count(&config, r->tokens, micro, &r->plan));
-    TRI_TRY(check_plan(r, config.capacity));
+    TRI_TRY(plan_step(recipe, &config, r));
     config.backend = dry;
     config.progress = (struct tri_pass_progress){.ctx = run, .report = tri_run_report};
     TRI_TRY(tri_trainer_open(&config, &trainer));

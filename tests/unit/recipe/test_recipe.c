@@ -230,7 +230,7 @@ static void reads_a_recipe_of_arctic(void **state)
                                  "    save_end_of_training: true\n"
                                  "    auto_resume: false\n"
                                  "deepspeed:\n"
-                                 "  zero_optimization: {stage: 0, overlap_comm: true}\n"
+                                 "  zero_optimization: {stage: 3, overlap_comm: true}\n"
                                  "  seq_parallel_communication_data_type: bf16\n"
                                  "wandb: {enable: false, project: x}\n");
     assert_int_equal(r->data.num_sources, 2);
@@ -246,6 +246,7 @@ static void reads_a_recipe_of_arctic(void **state)
     dump_has(r, "# Read, but without effect:\n#   r.yml:4: model.type: no effect\n");
     dump_has(r, "#   r.yml:15: data.num_proc: no effect: it needs no setting here\n");
     dump_has(r, "zero_optimization.overlap_comm: no effect");
+    assert_int_equal(r->train.zero_stage, TRI_ZERO_FIRST + 3);
     tri_recipe_close(r);
 }
 
@@ -258,8 +259,8 @@ static void refuses_what_it_cannot_honour(void **state)
     line_fails("wandb: {enable: true}", "wandb: not supported: there is no such logger");
     line_fails("wandb: {project: x}", "wandb: not supported");
     line_fails("type: dpo", "r.yml:4: type: 'dpo' is not supported");
-    line_fails("deepspeed: {zero_optimization: {stage: 3}}", "zero_optimization.stage: not "
-                                                             "supported");
+    line_fails("deepspeed: {zero_optimization: {stage: 4}}", "expected one of auto, 0, 1, 2, 3");
+    line_fails("fsdp: full_shard", "fsdp: not supported: write zero_stage: 3");
     line_fails("zero_optimization.offload_optimizer.device: cpu", "not supported");
     line_fails("activation_checkpoint_cpu_offload: true", "not supported: offload");
     line_fails("model.type: liger", "model.type: not supported");
