@@ -70,6 +70,14 @@ int64_t tri_mixture_most_places(const struct tri_mixture *mixture)
     return places;
 }
 
+bool tri_mixture_is_even(const struct tri_mixture *mixture)
+{
+    for (int64_t i = 0; i < mixture->num_parts; i++)
+        if (mixture->parts[i].weight != floor(mixture->parts[i].weight))
+            return false;
+    return true;
+}
+
 /* The record at a place of the endless walk through a part. */
 static int64_t record_of(const struct tri_mixture *mixture, int64_t number, int64_t place)
 {

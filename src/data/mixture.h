@@ -38,6 +38,9 @@ void tri_mixture_close(struct tri_mixture *mixture);
 int64_t tri_mixture_places(const struct tri_mixture *mixture, int64_t epoch);
 int64_t tri_mixture_most_places(const struct tri_mixture *mixture);
 
+/* Does every epoch have the same records? */
+bool tri_mixture_is_even(const struct tri_mixture *mixture);
+
 /* The record at a place of an epoch. */
 int64_t tri_mixture_record(const struct tri_mixture *mixture, int64_t epoch, int64_t place);
 

@@ -219,6 +219,9 @@ const char *tri_foreign_refused(const char *key, const char *value)
         {"model.dtype", "float16,fp16,half,torch.float16", NO_HALF},
         {"report_to",
          "wandb,mlflow,comet,comet_ml,swanlab,clearml,neptune,trackio,azure_ml,dagshub", NO_LOGGER},
+        {"data.packing_strategy", "wrapped,bfd_split",
+         "it cuts documents apart; write data.overlength: split, which cuts only those that are "
+         "too long, and best_fit"},
         {"data.tokenizer", "sentencepiece,tiktoken",
          "there is no such tokenizer; auto reads the model's tokenizer.json"},
     };

@@ -102,6 +102,7 @@ static void test_packing(void **state)
     (void)state;
     put_samples("a.jsonl", NUM_SAMPLES, LONGEST);
     options.pack_samples = true;
+    options.packing_strategy = TRI_PACKING_IN_ORDER;
     options.max_length = 64;
     struct tri_dataset *dataset = must_open_data("a.jsonl");
     const struct tri_data_stats *stats = tri_dataset_stats(dataset);

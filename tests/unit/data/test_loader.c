@@ -59,12 +59,13 @@ static void test_resuming_equals_going_on(void **state)
 {
     (void)state;
     put_samples("a.jsonl", NUM_SAMPLES, LONGEST);
-    for (int pack = 0; pack < 2; pack++) {
+    for (int pack = 0; pack < 3; pack++) {
         struct tri_loader *loader;
         struct tri_step_data step;
         uint64_t want[NUM_STEPS];
         struct tri_data_position position[NUM_STEPS];
-        options.pack_samples = pack;
+        options.pack_samples = pack > 0;
+        options.packing_strategy = pack == 2 ? TRI_PACKING_IN_ORDER : TRI_PACKING_BEST_FIT;
         options.max_length = 30;
         struct tri_dataset *dataset = must_open_data("a.jsonl");
         assert_int_equal(tri_loader_open(dataset, 1, 3, one_replica, &loader), TRI_OK);
