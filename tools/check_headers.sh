@@ -9,7 +9,8 @@ headers=$(tools/sources.sh | grep -E '^(include|src)/.*\.h$')
 cuda=/usr/local/cuda/include
 if [ ! -d $cuda ]; then
     # Without the CUDA toolkit these cannot compile; cuda.h is the one that needs no CUDA.
-    headers="$(grep -v "^src/backend/cuda/" <<<"$headers") src/backend/cuda/cuda.h"
+    headers="$(grep -vE "^src/(backend/cuda|comm/nccl)/" <<<"$headers")"
+    headers="$headers src/backend/cuda/cuda.h src/comm/nccl/nccl.h"
     cuda=
 fi
 mpi=$(pkg-config --cflags ompi-c 2>/dev/null || pkg-config --cflags mpich 2>/dev/null || true)

@@ -132,7 +132,7 @@ size_t tri_machine_capacity(const struct tri_backend *backend,
     if (strcmp(backend->name, "cuda") != 0)
         return tri_machine_host_bytes();
     struct tri_cuda_info info;
-    tri_cuda_probe(0, &info);
+    tri_cuda_probe(tri_cuda_card(), &info);
     return info.memory_free;
 }
 

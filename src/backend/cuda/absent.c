@@ -8,6 +8,22 @@ static const char why[] =
     "this program was built without CUDA: install the CUDA toolkit (nvcc) and "
     "configure with -DTRIREME_CUDA=ON, or use backend: cpu";
 
+int tri_cuda_num_cards(void)
+{
+    return 0;
+}
+
+int tri_cuda_card(void)
+{
+    return 0;
+}
+
+enum tri_status tri_cuda_choose_card(int device)
+{
+    (void)device;
+    return tri_fail(TRI_UNSUPPORTED, "%s", why);
+}
+
 enum tri_status tri_cuda_open(const struct tri_cuda_config *config, struct tri_backend **out)
 {
     (void)config;

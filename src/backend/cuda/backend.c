@@ -117,6 +117,8 @@ enum tri_status tri_cuda_open(const struct tri_cuda_config *config, struct tri_b
         return tri_fail(TRI_NOMEM, "no memory for the CUDA backend");
     if (config != NULL)
         cuda->config = *config;
+    else
+        cuda->config.device = tri_cuda_card();
     int device = cuda->config.device;
     tri_cuda_probe_card(device, &cuda->info);
     if (!cuda->info.available) {

@@ -33,7 +33,15 @@ struct tri_cuda_config {
         tf32; /* float32 products may round their inputs to TF32 (10 bits); default exact float32 */
 };
 
-/* `config` NULL: defaults. TRI_UNSUPPORTED with one clear line when the build has no CUDA, or the
+/* Cards that are visible, as CUDA_VISIBLE_DEVICES says; 0 where none can be used. */
+int tri_cuda_num_cards(void);
+
+/* The card of this process, which those who name none get: 0 until another is chosen. Ranks that
+ * are processes choose one each, before they open anything. */
+int tri_cuda_card(void);
+enum tri_status tri_cuda_choose_card(int device);
+
+/* `config` NULL: defaults, on the card of the process. TRI_UNSUPPORTED with one clear line when the build has no CUDA, or the
  * machine no driver, a driver too old, no card, or a card older than compute capability 8.0. */
 enum tri_status tri_cuda_open(const struct tri_cuda_config *config, struct tri_backend **out);
 void tri_cuda_close(struct tri_backend *backend); /* NULL is allowed */

@@ -39,6 +39,14 @@ static const struct search cudnn = {
     {"nvidia/cudnn/lib"},
 };
 
+static const struct search nccl = {
+    "NCCL",
+    "TRIREME_NCCL",
+    "libnccl.so.2",
+    "nvidia-nccl-cu" TEXT_OF_VALUE(CUBLAS_VER_MAJOR),
+    {"nvidia/nccl/lib"},
+};
+
 /* Folders that hold Python packages, below a prefix, as patterns of glob(3). */
 static const char *const site_packages[] = {"/lib/python3*/site-packages",
                                             "/lib/python3*/dist-packages", NULL};
@@ -163,6 +171,11 @@ void *tri_library_open_cublaslt(struct tri_cuda_library *found)
 void *tri_library_open_cudnn(struct tri_cuda_library *found)
 {
     return find(&cudnn, found);
+}
+
+void *tri_library_open_nccl(struct tri_cuda_library *found)
+{
+    return find(&nccl, found);
 }
 
 bool tri_library_symbol(void *handle, const char *name, void *out, struct tri_cuda_library *found)
