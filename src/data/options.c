@@ -70,8 +70,7 @@ static const struct tri_option options[] = {
      .type = TRI_OPTION_BOOL,
      .offset = AT(pack_samples),
      .fallback = "false",
-     .doc =
-         "Put several documents into one sequence. They never see each other.",
+     .doc = "Put several documents into one sequence. They never see each other.",
      .flags = TRI_OPTION_NUMBERS},
     {.name = "packing_strategy",
      .aliases = "packing_strategy",
@@ -195,5 +194,5 @@ static const struct tri_option options[] = {
      .flags = TRI_OPTION_NUMBERS},
 };
 
-const struct tri_option_table tri_data_option_table = {
-    "data", options, sizeof options / sizeof *options};
+const struct tri_option_table tri_data_option_table = {"data", options,
+                                                       sizeof options / sizeof *options};
