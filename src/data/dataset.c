@@ -74,8 +74,7 @@ static enum tri_status check_options(const struct tri_data_options *options,
         return tri_fail(TRI_INVALID,
                         "the tokenizer (%s) has %" PRId64
                         " ids and the model's embedding only %" PRId64
-                        ": use the tokenizer that the model was made with, or give "
-                        "the model more "
+                        ": use the tokenizer that the model was made with, or give the model more "
                         "rows (vocab_size)",
                         tokenizer->name, tokenizer->vocab, vocab);
     return TRI_OK;

@@ -28,26 +28,22 @@ enum tri_data_format {
 };
 
 struct tri_data_options {
-    char **sources; /* files or folders (.txt, .jsonl); num_sources of them; at
-                       least one */
+    char **sources; /* files or folders (.txt, .jsonl); num_sources of them; at least one */
     int64_t num_sources;
     char **eval_sources;
     int64_t num_eval_sources;
     int format;              /* enum tri_data_format, of every .jsonl file */
-    int64_t max_length;      /* tokens of one sequence; 0: the longest sample of the
-                                data */
+    int64_t max_length;      /* tokens of one sequence; 0: the longest sample of the data */
     int64_t eval_max_length; /* the same for eval_sources; 0: max_length */
-    int overlength;          /* enum tri_overlength; error by default: tokens are never
-                                lost silently */
-    bool pack_samples;       /* several documents in one sequence, isolated from each
-                                other */
-    int packing_strategy;    /* enum tri_packing_strategy */
-    bool group_by_length;    /* sequences of a step have similar lengths */
-    bool shuffle;            /* order depends only on seed and epoch */
-    int64_t seed;            /* -1: the run's seed */
-    char *tokenizer;         /* auto: tokenizer.json of the model, else bytes; bytes */
-    bool mask_inputs;        /* prompts and questions are not trained */
-    bool mask_history;       /* nor is what comes before the last question */
+    int overlength;    /* enum tri_overlength; error by default: tokens are never lost silently */
+    bool pack_samples; /* several documents in one sequence, isolated from each other */
+    int packing_strategy; /* enum tri_packing_strategy */
+    bool group_by_length; /* sequences of a step have similar lengths */
+    bool shuffle;         /* order depends only on seed and epoch */
+    int64_t seed;         /* -1: the run's seed */
+    char *tokenizer;      /* auto: tokenizer.json of the model, else bytes; bytes */
+    bool mask_inputs;     /* prompts and questions are not trained */
+    bool mask_history;    /* nor is what comes before the last question */
     bool ignore_empty_think;
     char **roles_to_train; /* num_roles_to_train of them; none: assistant */
     int64_t num_roles_to_train;
