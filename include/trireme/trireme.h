@@ -5,6 +5,7 @@
 #ifndef TRIREME_TRIREME_H
 #define TRIREME_TRIREME_H
 
+#include "trireme/adapter.h"
 #include "trireme/comm.h"
 #include "trireme/device.h"
 #include "trireme/loss.h"

@@ -26,15 +26,14 @@ enum tri_status tri_comm_all_well(struct tri_comm *comm, enum tri_status mine)
     TRI_TRY(comm->ops->reduce_host(comm, &first, 1, TRI_I64, TRI_MIN));
     if (first == comm->size)
         return TRI_OK;
-    int64_t words[1 + TEXT_WORDS] = {0};
+    int64_t words[2 + TEXT_WORDS] = {0};
     if (first == comm->rank) {
         words[0] = mine;
-        memcpy(words + 1, text, sizeof text);
+        words[1] = comm->world_rank;
+        memcpy(words + 2, text, sizeof text);
     }
-    TRI_TRY(comm->ops->reduce_host(comm, words, 1 + TEXT_WORDS, TRI_I64, TRI_SUM));
-    memcpy(text, words + 1, sizeof text);
+    TRI_TRY(comm->ops->reduce_host(comm, words, 2 + TEXT_WORDS, TRI_I64, TRI_SUM));
+    memcpy(text, words + 2, sizeof text);
     text[sizeof text - 1] = '\0';
-    if (first == comm->rank)
-        return tri_fail(mine, "%s", text);
-    return tri_fail((enum tri_status)words[0], "rank %d of the group: %s", (int)first, text);
+    return tri_fail((enum tri_status)words[0], "rank %d: %s", (int)words[1], text);
 }
