@@ -1,0 +1,366 @@
+/* What ZeRO asks of a communicator and of other dtypes: collectives that run beside the stream give
+ * the same numbers, 16-bit weights follow their master copies, and rows of parameters are read from
+ * whoever holds them. */
+#include "unit/tiny_model.h"
+
+#include "comm/thread/thread.h"
+
+enum { RANKS = 3 };
+
+static struct tri_batch two_documents(void)
+{
+    static const int64_t lengths[] = {31, 12};
+    return tiny_batch(lengths, 2);
+}
+
+/* ---- a queue beside the stream -----------------------------------------------------------------
+ *
+ * What is queued on the side waits until the join, while the stream goes on: the latest moment
+ * that the contract allows. The communicators of the CPU take the earliest. */
+
+enum { MOST_QUEUED = 8 };
+
+struct late_call {
+    bool gathers;
+    void *recv;
+    const void *send;
+    size_t bytes;
+    int64_t n;
+    enum tri_dtype dtype;
+};
+
+struct late_comm {
+    struct tri_comm base;
+    struct tri_comm *inner;
+    struct late_call queue[MOST_QUEUED];
+    int queued;
+    int64_t late; /* calls that waited */
+};
+
+/* Only its address is used. */
+static char side_stream;
+
+static struct late_comm *late_of(struct tri_comm *comm)
+{
+    return (struct late_comm *)comm;
+}
+
+static bool is_side(const struct tri_stream *s)
+{
+    return (const void *)s == (const void *)&side_stream;
+}
+
+static enum tri_status late_push(struct tri_comm *comm, struct late_call call)
+{
+    struct late_comm *late = late_of(comm);
+    if (late->queued == MOST_QUEUED)
+        return tri_fail(TRI_COMM, "more than %d collectives on their way", MOST_QUEUED);
+    late->queue[late->queued++] = call;
+    late->late++;
+    return TRI_OK;
+}
+
+static enum tri_status late_gather(struct tri_comm *comm, struct tri_stream *s, void *recv,
+                                   const void *send, size_t bytes)
+{
+    struct tri_comm *inner = late_of(comm)->inner;
+    if (is_side(s))
+        return late_push(comm, (struct late_call){true, recv, send, bytes, 0, TRI_F32});
+    return inner->ops->all_gather(inner, s, recv, send, bytes);
+}
+
+static enum tri_status late_reduce_scatter(struct tri_comm *comm, struct tri_stream *s, void *recv,
+                                           const void *send, int64_t n, enum tri_dtype dtype)
+{
+    struct tri_comm *inner = late_of(comm)->inner;
+    if (is_side(s))
+        return late_push(comm, (struct late_call){false, recv, send, 0, n, dtype});
+    return inner->ops->reduce_scatter(inner, s, recv, send, n, dtype);
+}
+
+static enum tri_status late_reduce_host(struct tri_comm *comm, void *values, int64_t n,
+                                        enum tri_dtype dtype, enum tri_reduction reduction)
+{
+    struct tri_comm *inner = late_of(comm)->inner;
+    return inner->ops->reduce_host(inner, values, n, dtype, reduction);
+}
+
+static enum tri_status late_fork(struct tri_comm *comm, struct tri_stream *s,
+                                 struct tri_stream **side)
+{
+    (void)comm;
+    (void)s;
+    *side = (struct tri_stream *)(void *)&side_stream;
+    return TRI_OK;
+}
+
+static enum tri_status late_join(struct tri_comm *comm, struct tri_stream *s)
+{
+    struct late_comm *late = late_of(comm);
+    const struct tri_comm_ops *ops = late->inner->ops;
+    for (int i = 0; i < late->queued; i++) {
+        const struct late_call *c = &late->queue[i];
+        if (c->gathers)
+            TRI_TRY(ops->all_gather(late->inner, s, c->recv, c->send, c->bytes));
+        else
+            TRI_TRY(ops->reduce_scatter(late->inner, s, c->recv, c->send, c->n, c->dtype));
+    }
+    late->queued = 0;
+    return TRI_OK;
+}
+
+static const struct tri_comm_ops late_ops = {
+    .name = "late",
+    .all_gather = late_gather,
+    .reduce_scatter = late_reduce_scatter,
+    .reduce_host = late_reduce_host,
+    .fork = late_fork,
+    .join = late_join,
+};
+
+struct queue_job {
+    const struct tiny_model *model;
+    int zero_stage;
+    bool late;
+    struct tri_step_stats stats;
+    double *weights; /* (num_elements) */
+};
+
+static enum tri_status train_two_steps(struct tri_comm *world, void *ctx)
+{
+    struct queue_job *job = ctx;
+    struct late_comm late = {.base = *world, .inner = world};
+    struct tiny_way way = tiny_way(true);
+    late.base.ops = &late_ops;
+    way.zero_stage = job->zero_stage;
+    struct tiny tiny =
+        tiny_open_on(job->model->config, &way, job->late ? &late.base : world, world);
+    struct tri_batch batch = two_documents();
+    struct tri_batch twice[] = {batch, batch};
+    struct tri_step_stats stats;
+    enum tri_status st = TRI_OK;
+    for (int i = 0; i < 2 && st == TRI_OK; i++)
+        st = tri_train_step(tiny.trainer, twice, 2, 1e-2, &stats);
+    struct tri_flat flat = tri_flat_weights(tiny.trainer);
+    if (st == TRI_OK)
+        tiny_collect(tiny.trainer, &flat.buffer, job->weights);
+    if (world->rank == 0)
+        job->stats = stats;
+    if (st == TRI_OK && late.queued != 0)
+        st = tri_fail(TRI_COMM, "%d collectives are on their way after a step", late.queued);
+    if (st == TRI_OK && job->late && job->zero_stage >= 2 && late.late == 0)
+        st = tri_fail(TRI_COMM, "stage %d used no queue beside the stream", job->zero_stage);
+    tri_batch_close(&batch);
+    tiny_close(&tiny);
+    return st;
+}
+
+static void late_collectives_give_the_same_bits(void **state)
+{
+    (void)state;
+    for (int m = 0; m < 2; m++) /* the second is tied */
+        for (int stage = 1; stage <= 3; stage++) {
+            struct queue_job job[2];
+            struct tri_model *model = tiny_parse(tiny_models[m].config);
+            size_t n = (size_t)model->num_elements;
+            tri_model_close(model);
+            for (int late = 0; late < 2; late++) {
+                job[late] = (struct queue_job){.model = &tiny_models[m],
+                                               .zero_stage = stage,
+                                               .late = late == 1,
+                                               .weights = calloc(n, sizeof(double))};
+                assert_non_null(job[late].weights);
+                if (tri_comm_threads_run(RANKS, 100, train_two_steps, &job[late]) != TRI_OK)
+                    fail_msg("%s", tri_error_text());
+            }
+            assert_true(job[0].stats.loss == job[1].stats.loss);
+            assert_true(job[0].stats.grad_norm == job[1].stats.grad_norm);
+            assert_memory_equal(job[0].weights, job[1].weights, n * sizeof(double));
+            free(job[0].weights);
+            free(job[1].weights);
+        }
+}
+
+/* ---- rows --------------------------------------------------------------------------------------
+ */
+
+struct rows_job {
+    int zero_stage;
+    enum tri_dtype act;
+};
+
+static float made_up(int param, int64_t i)
+{
+    return (float)(param + 1) + (float)(i % 60) / 64; /* exact in bfloat16 below 4 */
+}
+
+static enum tri_status open_trainer(const struct rows_job *job, struct tri_comm *world,
+                                    struct tri_model *model, struct tri_backend **backend,
+                                    struct tri_trainer **trainer)
+{
+    static const struct tri_pass_options pass = {.tiled_mlp_compute = true};
+    struct tri_cpu_config cpu = {.threads = 1, .kernels = TRI_CPU_REFERENCE};
+    struct tri_optim_options optimizer = tiny_optimizer();
+    TRI_TRY(tri_cpu_open(&cpu, backend));
+    struct tri_trainer_config config = {.model = model,
+                                        .backend = *backend,
+                                        .act = job->act,
+                                        .capacity = (size_t)1 << 28,
+                                        .pass = &pass,
+                                        .optimizer = &optimizer,
+                                        .world = world,
+                                        .sequence = world,
+                                        .zero_stage = job->zero_stage};
+    return tri_trainer_open(&config, trainer);
+}
+
+static int64_t width_of(const struct tri_param *param)
+{
+    return param->num_dims == 2 ? param->dim[1] : 1;
+}
+
+/* Read one parameter in pieces that begin and end anywhere, for one rank or for all. */
+static enum tri_status read_pieces(struct tri_flat *flat, int param, bool gets, float *data)
+{
+    const struct tri_param *p = &flat->zero->model->params[param];
+    int64_t width = width_of(p);
+    for (int64_t row = 0; row < p->dim[0]; row += 5) {
+        int64_t rows = p->dim[0] - row < 7 ? p->dim[0] - row : 7;
+        memset(data, 0, (size_t)(rows * width) * sizeof *data);
+        TRI_TRY(tri_flat_source(flat, param, row, rows, data));
+        for (int64_t i = 0; i < rows * width && gets; i++)
+            if (data[i] != made_up(param % 3, row * width + i))
+                return tri_fail(TRI_FORMAT, "zero %d, %s, parameter %d, row %d: %g is not %g",
+                                flat->zero->stage, tri_dtype_name(flat->buffer.dtype), param,
+                                (int)row, (double)data[i],
+                                (double)made_up(param % 3, row * width + i));
+    }
+    return TRI_OK;
+}
+
+static enum tri_status write_and_read(struct tri_trainer *t, struct tri_flat flat, int rank)
+{
+    enum tri_status st = TRI_OK;
+    for (int p = 0; p < t->model->num_params && st == TRI_OK; p++) {
+        const struct tri_param *param = &t->model->params[p];
+        int64_t n = param->dim[0] * width_of(param);
+        float *data = malloc((size_t)n * sizeof *data);
+        if (data == NULL)
+            return tri_fail(TRI_NOMEM, "no memory for a parameter");
+        for (int64_t i = 0; i < n; i++)
+            data[i] = made_up(p % 3, i);
+        st = tri_flat_sink(&flat, p, 0, param->dim[0], data);
+        for (flat.reader = -1; flat.reader < RANKS && st == TRI_OK; flat.reader++)
+            st = read_pieces(&flat, p, flat.reader < 0 || flat.reader == rank, data);
+        free(data);
+    }
+    return st;
+}
+
+static enum tri_status all_rows(struct tri_comm *world, void *ctx)
+{
+    const struct rows_job *job = ctx;
+    struct tri_model *model = tiny_parse(tiny_models[5].config);
+    struct tri_backend *backend = NULL;
+    struct tri_trainer *t = NULL;
+    enum tri_status st = open_trainer(job, world, model, &backend, &t);
+    if (st == TRI_OK)
+        st = write_and_read(t, tri_flat_weights(t), world->rank);
+    if (st == TRI_OK)
+        st = write_and_read(t, tri_flat_used_weights(t), world->rank);
+    if (st == TRI_OK)
+        st = write_and_read(t, tri_flat_grads(t), world->rank);
+    if (st == TRI_OK)
+        st = write_and_read(t, tri_flat_moment(t, 1), world->rank);
+    tri_trainer_close(t);
+    tri_cpu_close(backend);
+    tri_model_close(model);
+    return st;
+}
+
+static void rows_are_read_from_whoever_holds_them(void **state)
+{
+    (void)state;
+    static const enum tri_dtype types[] = {TRI_F32, TRI_F64, TRI_BF16};
+    for (int stage = 0; stage <= 3; stage++)
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+            struct rows_job job = {stage, types[i]};
+            if (tri_comm_threads_run(RANKS, 100, all_rows, &job) != TRI_OK)
+                fail_msg("%s", tri_error_text());
+        }
+}
+
+/* ---- 16-bit weights ----------------------------------------------------------------------------
+ */
+
+static enum tri_status compare_with_masters(struct tri_trainer *t)
+{
+    struct tri_flat master = tri_flat_weights(t);
+    struct tri_flat used = tri_flat_used_weights(t);
+    enum tri_status st = TRI_OK;
+    for (int p = 0; p < t->model->num_params && st == TRI_OK; p++) {
+        const struct tri_param *param = &t->model->params[p];
+        int64_t n = param->dim[0] * width_of(param);
+        float *exact = malloc((size_t)n * sizeof *exact);
+        float *rounded = malloc((size_t)n * sizeof *rounded);
+        st = exact != NULL && rounded != NULL ? TRI_OK : tri_fail(TRI_NOMEM, "no memory");
+        if (st == TRI_OK)
+            st = tri_flat_source(&master, p, 0, param->dim[0], exact);
+        if (st == TRI_OK)
+            st = tri_flat_source(&used, p, 0, param->dim[0], rounded);
+        for (int64_t i = 0; i < n && st == TRI_OK; i++)
+            if (!(fabsf(exact[i] - rounded[i]) <= fabsf(exact[i]) / 256))
+                st = tri_fail(TRI_FORMAT, "zero %d, parameter %d, element %d: %g, its master %g",
+                              t->zero->stage, p, (int)i, (double)rounded[i], (double)exact[i]);
+        free(exact);
+        free(rounded);
+    }
+    return st;
+}
+
+/* After loading, and after an update, the weights of every rank are those of the master copies,
+ * rounded. */
+static enum tri_status update_masters(struct tri_comm *world, void *ctx)
+{
+    const struct rows_job *job = ctx;
+    struct tri_model *model = tiny_parse(tiny_models[1].config);
+    struct tri_backend *backend = NULL;
+    struct tri_trainer *t = NULL;
+    enum tri_status st = open_trainer(job, world, model, &backend, &t);
+    if (st == TRI_OK)
+        tiny_weights(t, false);
+    if (st == TRI_OK)
+        st = compare_with_masters(t);
+    if (st == TRI_OK)
+        st = tri_zero_clear_grads(t->zero);
+    if (st == TRI_OK)
+        st = tri_optimizer_update(&t->optimizer, 1.0, 1.0); /* decay takes a tenth of each matrix */
+    if (st == TRI_OK)
+        st = tri_zero_share_weights(t->zero);
+    if (st == TRI_OK)
+        st = compare_with_masters(t);
+    tri_trainer_close(t);
+    tri_cpu_close(backend);
+    tri_model_close(model);
+    return st;
+}
+
+static void weights_follow_their_masters(void **state)
+{
+    (void)state;
+    for (int stage = 0; stage <= 3; stage++) {
+        struct rows_job job = {stage, TRI_BF16};
+        if (tri_comm_threads_run(RANKS, 100, update_masters, &job) != TRI_OK)
+            fail_msg("%s", tri_error_text());
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(late_collectives_give_the_same_bits),
+        cmocka_unit_test(rows_are_read_from_whoever_holds_them),
+        cmocka_unit_test(weights_follow_their_masters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
