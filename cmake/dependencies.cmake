@@ -44,6 +44,8 @@ trireme_need(JANSSON jansson libjansson-dev)
 trireme_need(YAML yaml-0.1 libyaml-dev)
 trireme_need(PCRE2 libpcre2-8 libpcre2-dev)
 trireme_need(UTF8PROC libutf8proc libutf8proc-dev)
+trireme_need(ZLIB zlib zlib1g-dev)
+trireme_need(ZSTD libzstd libzstd-dev)
 
 # OpenBLAS by path: Debian's alternatives prefer the pthread build, ours is the OpenMP one, which
 # nests inside our own OpenMP loops. Elsewhere give -DTRIREME_OPENBLAS=file -DTRIREME_CBLAS=folder.

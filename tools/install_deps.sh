@@ -19,6 +19,7 @@ set_name=${1:-test}
 tools="gcc:gcc cmake:cmake ninja:ninja-build pkg-config:pkg-config"
 libraries="libc6-dev: libopenblas-openmp-dev: libjansson-dev:jansson libyaml-dev:yaml-0.1"
 libraries="$libraries libpcre2-dev:libpcre2-8 libutf8proc-dev:libutf8proc"
+libraries="$libraries zlib1g-dev:zlib libzstd-dev:libzstd"
 case $set_name in
 build) ;;
 test)

@@ -104,6 +104,8 @@ static enum tri_status open_parts(struct tri_dataset *dataset,
 {
     struct tri_columns columns = {.count = 0};
     TRI_TRY(tri_data_files_open(sources, num_sources, &dataset->files));
+    for (int64_t i = 0; i < dataset->files.count; i++)
+        TRI_TRY(tri_data_file_unpack(&dataset->files.file[i], options->cache_dir));
     dataset->rules.columns = &columns;
     const enum tri_status st = tri_index_open(&dataset->files, &dataset->rules, options->max_length,
                                               options->overlength, &dataset->index);

@@ -7,88 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "data/megatron.h"
-
-static bool ends_with(const char *path, const char *ending)
-{
-    const size_t n = strlen(path);
-    const size_t m = strlen(ending);
-    return n > m && strcasecmp(path + n - m, ending) == 0;
-}
-
-static int64_t modified(const struct stat *info)
-{
-    return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
-}
-
-/* Files that would be nonsense as text, and what to do with them. */
-static enum tri_status refuse_known_kinds(const char *path)
-{
-    static const char *const kinds[][2] = {
-        {".json", "write one object a line and call it .jsonl"},
-        {".parquet", "convert it to .jsonl"},
-        {".arrow", "convert it to .jsonl"},
-        {".csv", "convert it to .jsonl"},
-        {".bin", "of a Megatron dataset name the .idx file"},
-        {".gz", "unpack it"},
-        {".zst", "unpack it"},
-        {".xz", "unpack it"},
-        {".bz2", "unpack it"},
-        {".zip", "unpack it"},
-    };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (ends_with(path, kinds[i][0]))
-            return tri_fail(TRI_UNSUPPORTED, "%s: %s files are not read: %s", path, kinds[i][0],
-                            kinds[i][1]);
-    return TRI_OK;
-}
-
-/* Of a Megatron dataset the .bin file counts as well. */
-static enum tri_status add_tokens_file(const char *path, uint64_t *bytes, int64_t *when)
-{
-    char *name;
-    struct stat info;
-    TRI_TRY(tri_megatron_tokens_path(path, &name));
-    const enum tri_status st =
-        stat(name, &info) == 0 ? TRI_OK : tri_fail_errno(errno, "%s needs %s", path, name);
-    free(name);
-    TRI_TRY(st);
-    *bytes += (uint64_t)info.st_size;
-    *when = (int64_t)(((uint64_t)*when << 21 | (uint64_t)*when >> 43) ^ (uint64_t)modified(&info));
-    return TRI_OK;
-}
-
-static enum tri_status open_set(struct tri_data_file *file)
-{
-    struct tri_megatron *set = malloc(sizeof *set);
-    if (!set)
-        return tri_fail(TRI_NOMEM, "no memory for a dataset");
-    enum tri_status st = tri_megatron_open(file->path, set);
-    if (st == TRI_OK)
-        file->set = set;
-    else
-        free(set);
-    return st;
-}
-
-static enum tri_data_file_kind kind_of(const char *path)
-{
-    if (ends_with(path, ".jsonl"))
-        return TRI_FILE_LINES;
-    return ends_with(path, ".idx") ? TRI_FILE_MEGATRON : TRI_FILE_TEXT;
-}
 
 static enum tri_status add_file(struct tri_data_files *files, const char *path,
                                 const struct stat *info)
 {
-    if (!S_ISREG(info->st_mode))
-        return tri_fail(TRI_INVALID, "%s is not a regular file: data is read from files", path);
-    TRI_TRY(refuse_known_kinds(path));
     if (files->count == files->capacity) {
         const int64_t capacity = files->capacity ? 2 * files->capacity : 16;
         struct tri_data_file *file = realloc(files->file, (size_t)capacity * sizeof *file);
@@ -97,20 +23,9 @@ static enum tri_status add_file(struct tri_data_files *files, const char *path,
         files->file = file;
         files->capacity = capacity;
     }
-    char *copy = strdup(path);
-    if (!copy)
-        return tri_fail(TRI_NOMEM, "no memory for a path");
-    files->file[files->count++] = (struct tri_data_file){
-        .path = copy,
-        .bytes = (uint64_t)info->st_size,
-        .modified = modified(info),
-        .kind = kind_of(path),
-    };
-    struct tri_data_file *file = &files->file[files->count - 1];
-    if (file->kind != TRI_FILE_MEGATRON)
-        return TRI_OK;
-    TRI_TRY(add_tokens_file(path, &file->bytes, &file->modified));
-    return open_set(file);
+    TRI_TRY(tri_data_file_open(path, info, &files->file[files->count]));
+    files->count++;
+    return TRI_OK;
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -129,10 +44,9 @@ static enum tri_status visit(FTS *walk, FTSENT *entry, struct tri_data_files *fi
     }
     switch (entry->fts_info) {
     case FTS_F:
-        if (ends_with(entry->fts_path, ".txt") || ends_with(entry->fts_path, ".jsonl") ||
-            ends_with(entry->fts_path, ".idx"))
+        if (tri_data_file_is_sample(entry->fts_path))
             return add_file(files, entry->fts_path, entry->fts_statp);
-        *left_out += !ends_with(entry->fts_path, ".bin");
+        *left_out += !tri_data_file_is_part(entry->fts_path);
         return TRI_OK;
     case FTS_DC:
         return tri_fail(TRI_INVALID, "%s leads back to a folder above it: remove the link",
@@ -254,29 +168,8 @@ enum tri_status tri_data_files_open(char *const *sources, int64_t num_sources,
 
 void tri_data_files_close(struct tri_data_files *files)
 {
-    for (int64_t i = 0; i < files->count; i++) {
-        if (files->file[i].set)
-            tri_megatron_close(files->file[i].set);
-        free(files->file[i].set);
-        free(files->file[i].path);
-    }
+    for (int64_t i = 0; i < files->count; i++)
+        tri_data_file_close(&files->file[i]);
     free(files->file);
     memset(files, 0, sizeof *files);
-}
-
-enum tri_status tri_data_file_check(const struct tri_data_file *file)
-{
-    struct stat info;
-    if (stat(file->path, &info) != 0)
-        return tri_fail_errno(errno, "cannot read %s any more", file->path);
-    uint64_t bytes = (uint64_t)info.st_size;
-    int64_t when = modified(&info);
-    if (file->kind == TRI_FILE_MEGATRON)
-        TRI_TRY(add_tokens_file(file->path, &bytes, &when));
-    if (bytes != file->bytes || when != file->modified)
-        return tri_fail(TRI_INVALID,
-                        "%s has changed since training began: start again, or put the old file "
-                        "back",
-                        file->path);
-    return TRI_OK;
 }

@@ -230,7 +230,7 @@ static enum tri_status add_file(struct pass *pass, uint32_t number)
         return add_set(pass, number);
     }
     struct tri_map map;
-    TRI_TRY(tri_map_open(file->path, &map));
+    TRI_TRY(tri_data_file_map(file, &map));
     if (map.bytes > 0) /* a hint, so its failure is not one of ours */
         (void)madvise((void *)(uintptr_t)map.data, map.bytes, MADV_SEQUENTIAL);
     const enum tri_status st =

@@ -11,8 +11,8 @@ static const struct tri_option options[] = {
      .offset = AT(sources),
      .second = AT(num_sources),
      .doc = "Files, folders, or patterns such as src/*/*.c. A .jsonl file holds one sample a line "
-            "(text, or input_ids and perhaps labels, position_ids, attention_mask); any other "
-            "file is one document. Of a folder the .txt and .jsonl files are read.",
+            "(data.format), any other file is one document; both may be compressed (.gz, "
+            ".zst). Of a folder the .txt, .jsonl and .idx (Megatron) files are read.",
      .flags = TRI_OPTION_REQUIRED | TRI_OPTION_NUMBERS},
     {.name = "eval_sources",
      .aliases = "validation_files",
@@ -157,6 +157,12 @@ static const struct tri_option options[] = {
      .doc = "The date that chat templates write (strftime_now). It is fixed, so that a run gives "
             "the same tokens on every day.",
      .flags = TRI_OPTION_NUMBERS},
+    {.name = "cache_dir",
+     .type = TRI_OPTION_STRING,
+     .offset = AT(cache_dir),
+     .doc = "Folder for unpacked copies of .gz and .zst files. Unset: $XDG_CACHE_HOME/trireme, or "
+            "~/.cache/trireme.",
+     .flags = TRI_OPTION_MUTABLE},
     {.name = "add_bos",
      .type = TRI_OPTION_BOOL,
      .offset = AT(add_bos),

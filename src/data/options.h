@@ -50,7 +50,8 @@ struct tri_data_options {
     char *chat_template;        /* auto: the model's own; chatml; alpaca; a path */
     char *chat_template_kwargs; /* JSON of an object, or NULL */
     char *chat_date;            /* YYYY-MM-DD */
-    bool add_bos, add_eos;      /* around each text document, when the tokenizer has them */
+    char *cache_dir;       /* for unpacked copies of compressed files; NULL: that of the user */
+    bool add_bos, add_eos; /* around each text document, when the tokenizer has them */
 };
 
 extern const struct tri_option_table tri_data_option_table;

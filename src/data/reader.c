@@ -37,7 +37,7 @@ enum tri_status tri_reading_open(const struct tri_data_file *file,
     struct tri_reading reading;
     if (file->kind == TRI_FILE_MEGATRON)
         return read_document(file, rules, offset, out);
-    TRI_TRY(tri_map_open(file->path, &reading.map));
+    TRI_TRY(tri_data_file_map(file, &reading.map));
     /* Checked once the file is open: what is mapped is what was indexed. */
     enum tri_status st = tri_data_file_check(file);
     if (st == TRI_OK &&

@@ -42,7 +42,6 @@ static const struct foreign table[] = {
     {"model.peft_config", "", NO_ADAPTER},
     {"data.num_proc", "*", AUTOMATIC},
     {"data.dl_num_workers", "*", AUTOMATIC},
-    {"data.cache_dir", "*", "data is read in place; there is no cache"},
     {"data.cache_fs_type", "*", "data is read in place; there is no cache"},
     {"data.fail_on_missing_cache", "false", "data is read in place; there is no cache"},
     {"data.use_data_cache", "*", "data is read in place; there is no cache"},

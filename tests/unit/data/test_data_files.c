@@ -34,16 +34,20 @@ static void test_folders_are_walked_in_order(void **state)
     put_text(in_scratch("a.TXT"), "a");
     put_text(in_scratch("b/deep/1.txt"), "1");
     put_text(in_scratch("b/2.txt"), "2");
+    put_text(in_scratch("b/3.jsonl.zst"), "packed");
     put_text(in_scratch("b/picture.png"), "not taken");
     put_text(in_scratch(".hidden/3.txt"), "not taken");
     put_text(in_scratch(".4.txt"), "not taken");
     assert_int_equal(symlink("/nowhere", in_scratch(".#lock.txt")), 0);
     assert_int_equal(list(scratch, &files), TRI_OK);
-    assert_names(&files, 5,
-                 (const char *[]){"B.jsonl", "a.TXT", "b/2.txt", "b/deep/1.txt", "z.txt"});
+    assert_names(
+        &files, 6,
+        (const char *[]){"B.jsonl", "a.TXT", "b/2.txt", "b/3.jsonl.zst", "b/deep/1.txt", "z.txt"});
+    assert_int_equal(files.file[3].kind, TRI_FILE_LINES);
+    assert_int_equal(files.file[3].coding, TRI_ZSTD);
     assert_int_equal(files.file[0].kind, TRI_FILE_LINES);
     assert_int_equal(files.file[1].kind, TRI_FILE_TEXT);
-    assert_int_equal(files.file[4].bytes, 2);
+    assert_int_equal(files.file[5].bytes, 2);
     tri_data_files_close(&files);
 
     /* Sources keep the order they are named in. */
@@ -51,7 +55,7 @@ static void test_folders_are_walked_in_order(void **state)
     snprintf(first, sizeof first, "%s/z.txt", scratch);
     snprintf(second, sizeof second, "%s/b", scratch);
     assert_int_equal(tri_data_files_open((char *[]){first, second}, 2, &files), TRI_OK);
-    assert_names(&files, 3, (const char *[]){"z.txt", "b/2.txt", "b/deep/1.txt"});
+    assert_names(&files, 4, (const char *[]){"z.txt", "b/2.txt", "b/3.jsonl.zst", "b/deep/1.txt"});
     tri_data_files_close(&files);
 }
 
@@ -99,9 +103,13 @@ static void test_bad_sources(void **state)
     put_text(in_scratch("data.json"), "[]");
     assert_refused(in_scratch("data.json"), TRI_UNSUPPORTED, ".json files are not read");
     put_text(in_scratch("data.parquet"), "PAR1");
-    assert_refused(in_scratch("data.parquet"), TRI_UNSUPPORTED, "convert it to .jsonl");
-    put_text(in_scratch("data.jsonl.gz"), "zipped");
-    assert_refused(in_scratch("data.jsonl.gz"), TRI_UNSUPPORTED, "unpack it");
+    assert_refused(in_scratch("data.parquet"), TRI_UNSUPPORTED, "pandas.read_parquet(");
+    put_text(in_scratch("data.json.gz"), "zipped");
+    assert_refused(in_scratch("data.json.gz"), TRI_UNSUPPORTED, ".json files are not read");
+    put_text(in_scratch("data.idx.zst"), "zipped");
+    assert_refused(in_scratch("data.idx.zst"), TRI_UNSUPPORTED, "mapped as they are: unpack it");
+    put_text(in_scratch("data.txt.xz"), "zipped");
+    assert_refused(in_scratch("data.txt.xz"), TRI_UNSUPPORTED, "compress it as .zst or .gz");
     assert_int_equal(mkfifo(in_scratch("pipe.txt"), 0600), 0);
     assert_refused(in_scratch("pipe.txt"), TRI_INVALID, "not a regular file");
 

@@ -1,0 +1,178 @@
+#include "data/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "data/fingerprint.h"
+
+enum { NAME_BYTES = 120, WINDOW_BYTES = 16 << 20 };
+static const double quiet_seconds = 2; /* shorter work says nothing */
+
+enum tri_status tri_cache_folder(const char *choice, char **out)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char *path = NULL;
+    if (choice && choice[0] != '\0')
+        path = strdup(choice);
+    else if (cache && cache[0] == '/')
+        path = tri_path_join(cache, "trireme");
+    else if (home && home[0] == '/')
+        path = tri_path_join(home, ".cache/trireme");
+    else
+        return tri_fail(TRI_INVALID, "there is no home folder to keep unpacked data in: set "
+                                     "data.cache_dir");
+    if (!path)
+        return tri_fail(TRI_NOMEM, "no memory for a path");
+    *out = path;
+    return TRI_OK;
+}
+
+static void show_progress(const char *doing, const char *path, double begin, size_t done,
+                          size_t bytes)
+{
+    const double seconds = tri_clock() - begin;
+    if (seconds < quiet_seconds || done == 0)
+        return;
+    char eta[16];
+    tri_duration_text(seconds * (double)(bytes - done) / (double)done, eta);
+    tri_progress("%s %s: %.1f of %.1f MiB, %s left", doing, path, (double)done / 1048576,
+                 (double)bytes / 1048576, eta);
+}
+
+/* Hash of the compressed contents. */
+static uint64_t fingerprint(const char *path, const struct tri_map *map)
+{
+    const double begin = tri_clock();
+    uint64_t hash = tri_hash_word(TRI_HASH_START, map->bytes);
+    for (size_t at = 0; at < map->bytes; at += WINDOW_BYTES) {
+        const size_t left = map->bytes - at;
+        hash = tri_fingerprint(hash, map->data + at, left < WINDOW_BYTES ? left : WINDOW_BYTES);
+        show_progress("checking", path, begin, at, map->bytes);
+    }
+    return hash;
+}
+
+/* FOLDER/HASH-NAME, with at most the last NAME_BYTES of the name. */
+static enum tri_status copy_path(const char *path, uint64_t hash, const char *folder, char **out)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    size_t stem;
+    (void)tri_coding_of(name, &stem);
+    if (stem > NAME_BYTES) {
+        name += stem - NAME_BYTES;
+        stem = NAME_BYTES;
+    }
+    char text[NAME_BYTES + 20];
+    snprintf(text, sizeof text, "%016" PRIx64 "-%.*s", hash, (int)stem, name);
+    char *joined = tri_path_join(folder, text);
+    if (!joined)
+        return tri_fail(TRI_NOMEM, "no memory for a path");
+    *out = joined;
+    return TRI_OK;
+}
+
+struct copying {
+    struct tri_writer *writer;
+    const char *path;
+    double begin;
+    size_t bytes;
+};
+
+static enum tri_status take(void *ctx, const void *data, size_t bytes, size_t used)
+{
+    const struct copying *copying = ctx;
+    show_progress("unpacking", copying->path, copying->begin, used, copying->bytes);
+    return tri_writer_write(copying->writer, data, bytes);
+}
+
+static enum tri_status write_copy(const char *path, enum tri_coding coding,
+                                  const struct tri_map *map, const char *copy)
+{
+    struct copying copying = {.path = path, .begin = tri_clock(), .bytes = map->bytes};
+    const struct tri_decompress_sink sink = {&copying, take};
+    TRI_TRY(tri_writer_open(copy, &copying.writer));
+    enum tri_status st = tri_decompress(coding, path, map->data, map->bytes, &sink);
+    if (st == TRI_OK)
+        st = tri_writer_commit(copying.writer);
+    else
+        tri_writer_abandon(copying.writer);
+    if (tri_clock() - copying.begin >= quiet_seconds)
+        tri_progress_end();
+    return st;
+}
+
+/* Held by whoever unpacks; goes with the process that has it. */
+static enum tri_status lock(const char *copy, int *out)
+{
+    char *path = malloc(strlen(copy) + sizeof ".lock");
+    if (!path)
+        return tri_fail(TRI_NOMEM, "no memory for a path");
+    strcat(strcpy(path, copy), ".lock");
+    const int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+    enum tri_status st = fd < 0 ? tri_fail_errno(errno, "cannot write %s", path) : TRI_OK;
+    int rc = st == TRI_OK ? flock(fd, LOCK_EX | LOCK_NB) : 0;
+    if (rc != 0 && errno == EWOULDBLOCK) {
+        tri_info("waiting for another process that unpacks %s", copy);
+        while ((rc = flock(fd, LOCK_EX)) != 0 && errno == EINTR)
+            ;
+    }
+    if (rc != 0)
+        st = tri_fail_errno(errno, "cannot lock %s", path);
+    free(path);
+    if (st != TRI_OK) {
+        if (fd >= 0)
+            (void)close(fd);
+        return st;
+    }
+    *out = fd;
+    return TRI_OK;
+}
+
+static enum tri_status make_copy(const char *path, enum tri_coding coding,
+                                 const struct tri_map *map, const char *copy)
+{
+    int fd = -1;
+    if (tri_path_exists(copy))
+        return TRI_OK;
+    TRI_TRY(lock(copy, &fd));
+    const enum tri_status st = tri_path_exists(copy) ? TRI_OK : write_copy(path, coding, map, copy);
+    (void)close(fd);
+    return st;
+}
+
+enum tri_status tri_unpack(const char *path, enum tri_coding coding, const char *folder, char **out)
+{
+    struct tri_map map;
+    char *copy = NULL;
+    enum tri_status st = tri_make_folder(folder);
+    if (st != TRI_OK) {
+        tri_error_prefix("%s is unpacked into data.cache_dir", path);
+        return st;
+    }
+    TRI_TRY(tri_map_open(path, &map));
+    if (map.bytes > 0)
+        (void)madvise((void *)(uintptr_t)map.data, map.bytes, MADV_SEQUENTIAL);
+    st = copy_path(path, fingerprint(path, &map), folder, &copy);
+    if (st == TRI_OK)
+        st = make_copy(path, coding, &map, copy);
+    tri_map_close(&map);
+    if (st == TRI_IO)
+        tri_error_prefix("%s is unpacked into data.cache_dir", path);
+    if (st != TRI_OK) {
+        free(copy);
+        return st;
+    }
+    *out = copy;
+    return TRI_OK;
+}

@@ -1,0 +1,21 @@
+/* Compressed files: unpacked once, into a folder where every run finds them again.
+ *
+ * Samples are read in any order, which a compressed file does not allow. So its contents go to
+ * FOLDER/HASH-NAME, where HASH is that of the compressed contents: the same file is never unpacked
+ * twice, whatever it is called and wherever it lies, and a changed one is never taken for the old.
+ * The copy appears when it is complete. Processes that want the same one wait for the first of
+ * them. Nothing here is ever removed: the folder may be emptied when no run is on. */
+#ifndef TRI_DATA_UNPACK_H
+#define TRI_DATA_UNPACK_H
+
+#include "data/decompress.h"
+
+/* Where copies go when a recipe names no folder (data.cache_dir): $XDG_CACHE_HOME/trireme, or
+ * ~/.cache/trireme. The caller frees it. */
+enum tri_status tri_cache_folder(const char *choice, char **out);
+
+/* The path of the unpacked copy of a file; the caller frees it. */
+enum tri_status tri_unpack(const char *path, enum tri_coding coding, const char *folder,
+                           char **out);
+
+#endif

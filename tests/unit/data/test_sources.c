@@ -1,0 +1,88 @@
+/* Sources that are compressed, weighted, or have bad samples in them. */
+#include "unit/data/data_fixture.h"
+
+enum { COUNT = 60, LONGEST = 17 };
+
+/* The ids of all documents of an epoch, in order. */
+static int64_t read_epoch(struct tri_dataset *dataset, int64_t epoch, int *ids, int64_t most)
+{
+    struct tri_batch batch;
+    int64_t count = 0;
+    assert_int_equal(tri_batch_open(4096, &batch), TRI_OK);
+    for (int64_t i = 0; i < tri_dataset_sequences(dataset, epoch); i++) {
+        tri_batch_clear(&batch);
+        if (tri_dataset_read(dataset, epoch, i, &batch) != TRI_OK)
+            fail_msg("%s", tri_error_text());
+        for (int64_t d = 0; d < batch.num_docs; d++) {
+            assert_true(count < most);
+            ids[count++] = batch.ids[batch.doc_begin[d]];
+        }
+    }
+    tri_batch_close(&batch);
+    return count;
+}
+
+static void compress(const char *command, const char *name)
+{
+    char line[9000];
+    snprintf(line, sizeof line, "cd '%s' && %s '%s'", scratch, command, name);
+    assert_int_equal(system(line), 0);
+}
+
+/* A compressed file gives what the file itself gives, in every epoch. */
+static void test_compressed_files(void **state)
+{
+    (void)state;
+    char cache[4400];
+    int plain[COUNT], packed[COUNT];
+    snprintf(cache, sizeof cache, "%s", in_scratch("cache"));
+    options.cache_dir = cache;
+    put_samples("a.jsonl", COUNT, LONGEST);
+    struct tri_dataset *dataset = must_open_data("a.jsonl");
+    assert_int_equal(read_epoch(dataset, 1, plain, COUNT), COUNT);
+    tri_dataset_close(dataset);
+
+    compress("gzip -k", "a.jsonl");
+    dataset = must_open_data("a.jsonl.gz");
+    assert_int_equal(read_epoch(dataset, 1, packed, COUNT), COUNT);
+    assert_memory_equal(plain, packed, sizeof plain);
+    const uint64_t identity = tri_dataset_identity(dataset);
+    tri_dataset_close(dataset);
+
+    dataset = must_open_data("a.jsonl.gz"); /* from the copy */
+    assert_int_equal(tri_dataset_identity(dataset), identity);
+    assert_int_equal(read_epoch(dataset, 1, packed, COUNT), COUNT);
+    assert_memory_equal(plain, packed, sizeof plain);
+
+    /* The file changes: noticed though the copy does not. */
+    compress("printf x >>", "a.jsonl.gz");
+    struct tri_batch batch;
+    assert_int_equal(tri_batch_open(4096, &batch), TRI_OK);
+    assert_int_equal(tri_dataset_read(dataset, 0, 0, &batch), TRI_INVALID);
+    assert_error_has("a.jsonl.gz has changed since training began");
+    tri_batch_close(&batch);
+    tri_dataset_close(dataset);
+}
+
+static void test_broken_compressed_files(void **state)
+{
+    (void)state;
+    char cache[4400];
+    snprintf(cache, sizeof cache, "%s", in_scratch("cache"));
+    options.cache_dir = cache;
+    put_samples("a.jsonl", COUNT, LONGEST);
+    compress("gzip", "a.jsonl");
+    compress("truncate -s -20", "a.jsonl.gz");
+    assert_refused("a.jsonl.gz", TRI_FORMAT, "a.jsonl.gz ends in the middle, after");
+    put_text(in_scratch("b.txt.zst"), "not compressed");
+    assert_refused("b.txt.zst", TRI_FORMAT, "b.txt.zst is broken near byte");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(test_compressed_files),
+        FIXTURE_TEST(test_broken_compressed_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
