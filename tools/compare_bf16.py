@@ -40,7 +40,9 @@ def pytorch(folder):
         logits.float().flatten(0, 1), golden.shift_labels(labels, positions).cuda().flatten(),
         ignore_index=golden.IGNORED)
     loss.backward()
-    grads = {name: p.grad.double().cpu() for name, p in model.named_parameters()}
+    grads = golden.as_saved(model, {name: p.grad.float().cpu()
+                                    for name, p in model.named_parameters()})
+    grads = {name: g.double() for name, g in grads.items()}
     floor = 1e-6 * torch.sqrt(sum((g**2).sum() for g in grads.values()))
     worst, worst_name = 0.0, ""
     for name, got in grads.items():

@@ -10,7 +10,7 @@ static const struct tri_option options[] = {
      .offset = AT(backend),
      .fallback = "auto",
      .choices = "auto,cpu,cuda",
-     .doc = "Where to compute. auto: the CPU; whole runs on a CUDA card are not proven yet.",
+     .doc = "Where to compute. auto: a CUDA card if there is one, the CPU otherwise.",
      .flags = TRI_OPTION_MUTABLE},
     {.name = "cpu_kernels",
      .type = TRI_OPTION_STRING,
@@ -84,6 +84,13 @@ static const struct tri_option options[] = {
      .min = 0,
      .max = INFINITY,
      .doc = "Most GiB the run may take. 0: what the machine has.",
+     .flags = TRI_OPTION_MUTABLE},
+    {.name = "deterministic",
+     .type = TRI_OPTION_BOOL,
+     .offset = AT(deterministic),
+     .fallback = "false",
+     .doc = "Equal runs give equal bits. The CPU always does; on CUDA it slows down the backward of "
+            "attention.",
      .flags = TRI_OPTION_MUTABLE},
 };
 

@@ -25,6 +25,7 @@ struct tri_pass_options {
     int64_t tiled_mlp_num_shards; /* 0: ceil(T / E) */
     double loss_slice_gb;         /* most GiB of logits at once; 0: 1/16 on the CPU, 1 on CUDA */
     double memory_limit_gb;       /* 0: what the machine has */
+    bool deterministic;           /* equal runs give equal bits, on CUDA too */
 };
 
 extern const struct tri_option_table tri_pass_option_table;

@@ -36,7 +36,8 @@ enum tri_status tri_pass_open(const struct tri_pass_config *config, struct tri_p
                                               .num_heads = arch->num_heads,
                                               .num_kv_heads = arch->num_kv_heads,
                                               .head_dim = arch->head_dim},
-                                 .loss_rows = loss_rows > 0 ? loss_rows : 1};
+                                 .loss_rows = loss_rows > 0 ? loss_rows : 1,
+                                 .deterministic = o->deterministic};
     pass->zero = config->zero;
     pass->remat = (enum tri_remat)o->activation_checkpointing;
     pass->chunk_size = o->chunk_size;
@@ -165,9 +166,10 @@ enum tri_status tri_pass_begin(struct tri_pass *pass, const struct tri_batch *ba
     pass->mark = tri_arena_mark(net->exec.arena);
     pass->training = training;
     net->batch = batch;
-    net->exchange.layout = (struct tri_layout){.tokens = batch->num_tokens,
-                                               .chunk = pass->chunk_size,
-                                               .ranks = sequence != NULL ? sequence->size : 1};
+    net->exchange.layout =
+        (struct tri_layout){.tokens = batch->num_tokens,
+                            .chunk = batch->chunk > 0 ? batch->chunk : pass->chunk_size,
+                            .ranks = sequence != NULL ? sequence->size : 1};
     net->num_rows = tri_layout_local(&net->exchange.layout, tri_pass_rank(pass));
     net->mlp_tiles = !pass->tiled_mlp      ? 1
                      : pass->mlp_tiles > 0 ? pass->mlp_tiles

@@ -11,7 +11,6 @@
 #include "backend/cuda/cuda.h"
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/log.h"
 
 static enum tri_status open_cpu(const struct tri_pass_options *options, struct tri_backend **out)
 {
@@ -26,12 +25,8 @@ static enum tri_status open_cpu(const struct tri_pass_options *options, struct t
 enum tri_status tri_machine_open(const struct tri_pass_options *options, struct tri_backend **out)
 {
     const char *name = options->backend != NULL ? options->backend : "auto";
-    if (strcmp(name, "cuda") == 0)
+    if (strcmp(name, "cuda") == 0 || (strcmp(name, "auto") == 0 && tri_cuda_available()))
         return tri_cuda_open(NULL, out);
-    if (strcmp(name, "auto") == 0 && tri_cuda_available())
-        tri_info(
-            "there is a CUDA card; `backend: cuda` uses it: its kernels are tested and measured, "
-            "whole runs on it are not yet (prove yours with trireme check --backend cuda)");
     return open_cpu(options, out);
 }
 
@@ -62,7 +57,8 @@ enum tri_status tri_machine_dtype(const struct tri_backend *backend, const char 
     else
         return tri_fail(TRI_UNSUPPORTED,
                         "model.dtype: %s cannot be trained on the %s backend; set model.dtype: %s",
-                        name, backend->name, cuda ? "bfloat16 or float32" : "float32");
+                        name, backend->name,
+                        cuda ? "bfloat16 or float32, or backend: cpu" : "float32");
     return TRI_OK;
 }
 

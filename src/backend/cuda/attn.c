@@ -2,11 +2,18 @@
 #include "backend/cuda/attn.h"
 
 #include "backend/cuda/context.h"
+#include "base/log.h"
 
-/* Whether our own kernel may stand in for cuDNN. */
-static bool may_fall_back(const struct tri_stream *s)
+/* Whether our own kernel may stand in where cuDNN refused a call. It says why, once. */
+static bool may_fall_back(struct tri_stream *s)
 {
-    return s->cuda->config.attention != TRI_CUDA_ATTENTION_CUDNN;
+    if (s->cuda->config.attention == TRI_CUDA_ATTENTION_CUDNN)
+        return false;
+    if (!s->cuda->told_fallback)
+        tri_warn("attention runs on our own kernel, many times slower: %s", tri_error_text());
+    s->cuda->told_fallback = true;
+    tri_error_clear();
+    return true;
 }
 
 static size_t cuda_attn_workspace(struct tri_stream *s, const struct tri_attn *op, bool backward,
@@ -27,7 +34,6 @@ static enum tri_status cuda_attn_forward(struct tri_stream *s, const struct tri_
         enum tri_status st = s->cuda->cudnn.forward(s, op, o, lse, q, k, v, workspace);
         if (st != TRI_UNSUPPORTED || !may_fall_back(s))
             return st;
-        tri_error_clear();
     }
     return tri_own_attn.forward(s, op, o, lse, q, k, v, workspace);
 }
@@ -44,7 +50,6 @@ static enum tri_status cuda_attn_backward(struct tri_stream *s, const struct tri
                                                      v, o, lse, workspace);
         if (st != TRI_UNSUPPORTED || !may_fall_back(s))
             return st;
-        tri_error_clear();
     }
     return tri_own_attn.backward(s, op, accumulate_dq, dq, dk, dv, dout, q, k, v, o, lse,
                                  workspace);

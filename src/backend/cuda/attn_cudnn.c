@@ -4,13 +4,17 @@
 
 #include "backend/cuda/attn_cudnn_call.h"
 
-/* Rows that start on 16-byte borders, in bfloat16. */
+/* Rows that start on 16-byte borders, in bfloat16, and less than 2^31 elements apart: cuDNN 9.19
+ * gives wrong numbers beyond, without a word. */
 static bool is_act(struct tri_view v)
 {
     uint64_t bits = (uint64_t)(uintptr_t)v.data;
     for (int i = 0; i < 2; i++)
-        if (v.dim[i] > 1)
+        if (v.dim[i] > 1) {
             bits |= (uint64_t)v.stride[i] * 2;
+            if (v.stride[i] > INT32_MAX)
+                return false;
+        }
     return v.dtype == TRI_BF16 && bits % 16 == 0;
 }
 
@@ -21,7 +25,8 @@ static enum tri_status check(const struct tri_cudnn_call *c)
     if (!is_act(c->q) || !is_act(c->k) || !is_act(c->v) || !is_act(c->o) ||
         (c->backward && (!is_act(c->dout) || !is_act(c->dq))))
         return tri_fail(TRI_UNSUPPORTED,
-                        "cuDNN attention takes bfloat16 rows on 16-byte borders only");
+                        "cuDNN attention takes only bfloat16 rows on 16-byte borders, less than "
+                        "2^31 elements apart");
     if (d % 8 != 0 || d > MAX_HEAD)
         return tri_fail(TRI_UNSUPPORTED,
                         "head size %lld: cuDNN attention takes multiples of 8 up to %d",

@@ -48,6 +48,18 @@ static bool is_exact(const struct tri_cudnn_call *c, const struct tri_attn_piece
     return piece->q_rows * piece->k_rows >= EXACT_SCORES;
 }
 
+bool tri_cudnn_may_split(const struct tri_cudnn_call *c)
+{
+    return c->k.dim[0] > c->q.dim[0] && c->q.dim[0] * c->k.dim[0] >= EXACT_SCORES;
+}
+
+static bool splits(const struct tri_cudnn_call *c, const struct tri_attn_piece *piece)
+{
+    if (piece->kind != TRI_PIECE_CAUSAL || piece->window > 0 || tri_attn_piece_is_square(piece))
+        return false;
+    return c->backward ? !c->deterministic : piece->q_rows * piece->k_rows >= EXACT_SCORES;
+}
+
 /* Whether a piece joins others in a ragged batch of squares. */
 static bool joins(const struct tri_cudnn_call *c, const struct tri_attn_piece *piece)
 {
@@ -90,8 +102,7 @@ bool tri_cudnn_pieces_next(struct tri_cudnn_pieces *p, struct tri_attn_piece *ou
         tri_attn_walk_begin(&p->walk, &p->op, count, c->k.dim[0]);
     }
     out->q_row += p->op.q_begin - c->op->q_begin;
-    if (c->backward && !c->deterministic && out->kind == TRI_PIECE_CAUSAL && out->window == 0 &&
-        !tri_attn_piece_is_square(out))
+    if (splits(c, out))
         split(p, out);
     return true;
 }
@@ -237,6 +248,10 @@ void tri_cudnn_batch_shape(const struct tri_cudnn_call *c, const struct tri_cudn
     out->v = strides(c->v);
     out->o = strides(c->o);
     out->lse = (struct tri_cudnn_strides){c->lse.stride[0], c->lse.stride[1]};
+    if (!c->backward && batch->aside) {
+        out->o = (struct tri_cudnn_strides){q_heads * d, d};
+        out->lse = (struct tri_cudnn_strides){q_heads, 1};
+    }
     out->causal = batch->causal;
     out->bottom_right = batch->bottom_right;
     out->window = batch->windowed;

@@ -10,10 +10,12 @@ int64_t tri_cudnn_query_heads(const struct tri_cudnn_call *c)
     return c->group * (c->q.dim[1] / c->k.dim[1]);
 }
 
-/* About what backward takes for the heads of one group. */
+/* About what a call takes for the heads of one group. */
 static int64_t group_bytes(const struct tri_cudnn_call *c, int64_t group)
 {
     int64_t q_heads = group * (c->q.dim[1] / c->k.dim[1]), d = c->q.dim[2];
+    if (!c->backward)
+        return c->q.dim[0] * q_heads * (2 * d + 4);
     int64_t query = q_heads * (4 * d + 4 + 2 * d);
     int64_t key = group * 4 * d + (q_heads > group ? q_heads * 4 * d : 0);
     return c->chunk * query + c->k.dim[0] * key;
@@ -24,11 +26,12 @@ static void choose_group(struct tri_cudnn_call *c)
     int64_t heads = c->k.dim[1];
     c->group = heads;
     c->chunk = c->q.dim[0];
-    if (!c->backward)
+    if (!c->backward && !tri_cudnn_may_split(c))
         return;
+    int64_t bound = c->backward ? TRI_CUDNN_BACKWARD_BYTES : TRI_CUDNN_ASIDE_BYTES;
     for (int64_t parts = 1; parts <= heads; parts++) {
         c->group = heads / parts;
-        if (heads % parts == 0 && group_bytes(c, c->group) <= TRI_CUDNN_BACKWARD_BYTES)
+        if (heads % parts == 0 && group_bytes(c, c->group) <= bound)
             break;
     }
     c->most = group_bytes(c, c->group);
@@ -79,6 +82,7 @@ static enum tri_status plan_batch(struct tri_cudnn_call *c, const struct tri_cud
     tri_cudnn_batch_shape(c, batch, &shape);
     TRI_TRY(tri_cudnn_plan_get(&c->engine->plans, &shape, &plan));
     c->inside = higher(c->inside, plan->workspace);
+    c->aside = c->aside || batch->aside;
     if (c->backward) {
         size_t rows = (size_t)(shape.batch * shape.q_heads * shape.q_rows) * sizeof(float);
         c->delta = higher(c->delta, rows);
@@ -105,6 +109,7 @@ enum tri_status tri_cudnn_call_plan(struct tri_cudnn_call *c)
                         (long long)c->q.dim[2]);
     choose_group(c);
     c->inside = c->dq_sum = c->delta = 0;
+    c->aside = false;
     TRI_TRY(tri_cudnn_call_batches(c, plan_batch, NULL));
 
     size_t slots = (size_t)c->slots, d = (size_t)c->q.dim[2];
@@ -114,6 +119,11 @@ enum tri_status tri_cudnn_call_plan(struct tri_cudnn_call *c)
     at->k_length = place(at, slots * sizeof(int32_t));
     at->offsets = place(at, TRI_KERNEL_OFFSETS * slots * sizeof(int64_t));
     at->inside = place(at, c->inside);
+    size_t query_heads = (size_t)(c->q.dim[0] * tri_cudnn_query_heads(c));
+    if (!c->backward && c->aside) {
+        at->o = place(at, query_heads * d * 2);
+        at->lse = place(at, query_heads * sizeof(float));
+    }
     if (c->backward) {
         size_t key_bytes = (size_t)(c->k.dim[0] * c->group) * d * 2;
         at->dq_sum = place(at, c->dq_sum);
@@ -121,7 +131,7 @@ enum tri_status tri_cudnn_call_plan(struct tri_cudnn_call *c)
         at->dk = place(at, key_bytes);
         at->dv = place(at, key_bytes);
         /* Always: `+=` or `=` is not known when the workspace is asked for. */
-        at->dq = place(at, (size_t)(c->q.dim[0] * tri_cudnn_query_heads(c)) * d * 2);
+        at->dq = place(at, query_heads * d * 2);
     }
     return TRI_OK;
 }

@@ -16,6 +16,8 @@
 /* Backward takes as many key heads at once as fit these bytes, and at least one. More would not be
  * faster: a few heads keep the sums of dq in the cache. */
 #define TRI_CUDNN_BACKWARD_BYTES ((int64_t)512 << 20)
+/* Forward takes so few key heads at once that the outputs it has to put aside fit these. */
+#define TRI_CUDNN_ASIDE_BYTES ((int64_t)128 << 20)
 /* The deterministic backward keeps scores; it takes as many queries at once as fit these. */
 #define TRI_CUDNN_SCORE_BYTES ((int64_t)2 << 30)
 
@@ -38,7 +40,7 @@ struct tri_cudnn_batch {
     struct tri_attn_piece piece; /* the only one, unless `square` */
     bool square;                 /* squares of up to q_rows rows, beginning with number `done` */
     int64_t done;
-    bool aside; /* dq goes to the workspace, to be added */
+    bool aside; /* dq goes to the workspace, to be added; o and lse do, to be joined */
 };
 
 /* Where things lie in the workspace: offsets in bytes. */
@@ -47,6 +49,7 @@ struct tri_cudnn_layout {
     size_t inside;                      /* cuDNN's own */
     size_t dq_sum, delta;
     size_t dq, dk, dv; /* bfloat16, one row for each row of the call, heads of one group */
+    size_t o, lse;     /* the same of forward, when a batch is put aside */
     size_t total;
 };
 
@@ -66,6 +69,7 @@ struct tri_cudnn_call {
 
     /* Gathered by tri_cudnn_call_plan. */
     int64_t slots;
+    bool aside;                    /* forward puts a batch aside */
     size_t inside, dq_sum, delta;  /* the most that any batch needs */
     struct tri_attn_piece squares; /* the rows that the square batches cover */
 };
@@ -88,9 +92,9 @@ typedef enum tri_status tri_cudnn_visit(struct tri_cudnn_call *c,
                                         const struct tri_cudnn_batch *batch, void *ctx);
 enum tri_status tri_cudnn_call_batches(struct tri_cudnn_call *c, tri_cudnn_visit *visit, void *ctx);
 
-/* A walk over the pieces of chunk after chunk. Backward sees a chunk and its prefix in two pieces,
- * what lies before it and its square: cuDNN is a fifth faster with these. Of the second
- * `again` is true: its queries are those of the first. */
+/* A walk over the pieces of chunk after chunk. A chunk and its prefix are seen as two pieces, what
+ * lies before it and its square: cuDNN is a fifth faster with these (backward always, forward when
+ * they are large). Of the second `again` is true: its queries are those of the first. */
 struct tri_cudnn_pieces {
     const struct tri_cudnn_call *call;
     struct tri_attn op; /* of the chunk of queries */
@@ -104,6 +108,9 @@ bool tri_cudnn_pieces_next(struct tri_cudnn_pieces *p, struct tri_attn_piece *ou
 /* The next square piece that joins the ragged batch of squares of up to `rows` rows. */
 bool tri_cudnn_pieces_next_square(struct tri_cudnn_pieces *p, int64_t rows,
                                   struct tri_attn_piece *out);
+
+/* Whether forward may meet a chunk with a prefix that is large enough to be seen as two pieces. */
+bool tri_cudnn_may_split(const struct tri_cudnn_call *c);
 
 /* Sizes of ragged plans are powers of two. */
 int64_t tri_cudnn_rounded_rows(int64_t rows);

@@ -22,6 +22,21 @@ static void *at_temporary(const struct tri_cudnn_call *c, size_t begin, int64_t 
     return c->workspace + begin + (size_t)(row * heads * c->q.dim[2]) * 2;
 }
 
+/* Where forward puts the second part of a chunk aside, from a query row on. */
+static struct tri_view output_aside(const struct tri_cudnn_call *c, int64_t row)
+{
+    int64_t heads = tri_cudnn_query_heads(c);
+    return tri_view3(at_temporary(c, c->at.o, row, heads), TRI_BF16, c->q.dim[0] - row, heads,
+                     c->q.dim[2]);
+}
+
+static struct tri_view lse_aside(const struct tri_cudnn_call *c, int64_t row)
+{
+    int64_t heads = tri_cudnn_query_heads(c);
+    return tri_view2((float *)(c->workspace + c->at.lse) + row * heads, TRI_F32, c->q.dim[0] - row,
+                     heads);
+}
+
 /* `k_head` is the first key head of the group. */
 static void bind_tensors(const struct tri_cudnn_call *c, const struct tri_cudnn_batch *batch,
                          int64_t k_head, struct tri_cudnn_bindings *b)
@@ -31,8 +46,11 @@ static void bind_tensors(const struct tri_cudnn_call *c, const struct tri_cudnn_
     tri_cudnn_bind(b, TRI_CUDNN_Q, at_row(c->q, q_row, q_head));
     tri_cudnn_bind(b, TRI_CUDNN_K, at_row(c->k, k_row, k_head));
     tri_cudnn_bind(b, TRI_CUDNN_V, at_row(c->v, k_row, k_head));
-    tri_cudnn_bind(b, TRI_CUDNN_O, at_row(c->o, q_row, q_head));
-    tri_cudnn_bind(b, TRI_CUDNN_LSE, at_row(c->lse, q_row, q_head));
+    bool aside = !c->backward && batch->aside;
+    tri_cudnn_bind(b, TRI_CUDNN_O,
+                   aside ? output_aside(c, q_row).data : at_row(c->o, q_row, q_head));
+    tri_cudnn_bind(b, TRI_CUDNN_LSE,
+                   aside ? lse_aside(c, q_row).data : at_row(c->lse, q_row, q_head));
     if (batch->padded) {
         tri_cudnn_bind(b, TRI_CUDNN_Q_LENGTH,
                        (int32_t *)(c->workspace + c->at.q_length) + batch->slot);
@@ -114,6 +132,22 @@ static enum tri_status add_gradients(const struct tri_cudnn_call *c,
                     tri_cudnn_query_heads(c));
 }
 
+/* Attention over two sets of keys from that over each: o and lse of the rows of a piece. */
+static enum tri_status join_output(const struct tri_cudnn_call *c,
+                                   const struct tri_attn_piece *piece, int64_t k_head)
+{
+    int64_t q_head = k_head * (c->q.dim[1] / c->k.dim[1]);
+    struct tri_view o = output_aside(c, piece->q_row), lse = lse_aside(c, piece->q_row);
+    o.dim[0] = lse.dim[0] = piece->q_rows;
+    struct tri_view to = c->o, to_lse = c->lse;
+    to.data = at_row(to, piece->q_row, q_head);
+    to_lse.data = at_row(to_lse, piece->q_row, q_head);
+    to.dim[0] = to_lse.dim[0] = o.dim[0];
+    to.dim[1] = to_lse.dim[1] = o.dim[1];
+    return tri_cuda_check(tri_kernel_join_attention(tri_cuda_launch(c->s), to, to_lse, o, lse),
+                          "join parts of attention");
+}
+
 static enum tri_status run_batch(struct tri_cudnn_call *c, const struct tri_cudnn_batch *batch,
                                  void *ctx)
 {
@@ -127,7 +161,9 @@ static enum tri_status run_batch(struct tri_cudnn_call *c, const struct tri_cudn
     bind_tensors(c, batch, k_head, &bindings);
     bind_values(c, batch, &values, &bindings);
     TRI_TRY(tri_cudnn_plan_run(&c->engine->plans, plan, &bindings, c->workspace + c->at.inside));
-    if (!c->backward || batch->square)
+    if (!c->backward)
+        return batch->aside ? join_output(c, &batch->piece, k_head) : TRI_OK;
+    if (batch->square)
         return TRI_OK;
     return add_gradients(c, &batch->piece, batch->aside, k_head);
 }

@@ -39,6 +39,7 @@ struct tri_cuda {
     struct tri_memory memory;
     struct tri_gemm *gemm; /* cuBLASLt, or NULL: the plain kernel */
     struct tri_attn_engine cudnn;
+    bool told_fallback; /* that our own attention stands in for it */
     char kernels[128];
     struct tri_stream compute;
     struct tri_stream to_device;

@@ -29,6 +29,12 @@ struct tri_kernel_entries {
 };
 cudaError_t tri_kernel_write_entries(struct tri_launch l, const struct tri_kernel_entries *entries);
 
+/* o(T,H,D) bf16 and lse(T,H) f32 over some keys, and `part` over others, become those over all:
+ *     lse = log(exp(lse) + exp(part_lse)),  o = o exp(lse_before - lse) + part exp(part_lse - lse)
+ * D is a multiple of 8 and rows start on 16-byte borders. */
+cudaError_t tri_kernel_join_attention(struct tri_launch l, struct tri_view o, struct tri_view lse,
+                                      struct tri_view part, struct tri_view part_lse);
+
 /* lse(T,H) f32 = -infinity */
 cudaError_t tri_kernel_fill_lse(struct tri_launch l, struct tri_view lse);
 
