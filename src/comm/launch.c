@@ -3,15 +3,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The variables of each launcher, in the order in which they are asked. */
+/* The variables of each launcher, in the order in which they are asked. All that have a name must
+ * be there, only `local_rank` need not. */
 static const struct {
     enum tri_launcher by;
-    const char *rank, *size;
+    const char *rank, *size, *local_rank, *also;
 } launchers[] = {
-    {TRI_LAUNCH_TORCHRUN, "RANK", "WORLD_SIZE"},
-    {TRI_LAUNCH_MPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {TRI_LAUNCH_MPI, "PMI_RANK", "PMI_SIZE"},
-    {TRI_LAUNCH_MPI, "SLURM_PROCID", "SLURM_NTASKS"},
+    {TRI_LAUNCH_SELF, "RANK", "WORLD_SIZE", "LOCAL_RANK", "TRIREME_JOB"},
+    {TRI_LAUNCH_TORCHRUN, "RANK", "WORLD_SIZE", "LOCAL_RANK", NULL},
+    {TRI_LAUNCH_MPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     NULL},
+    {TRI_LAUNCH_MPI, "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     NULL},
+    {TRI_LAUNCH_MPI, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", NULL},
+    /* A batch script has SLURM_PROCID=0 too, but only what srun starts belongs to a step. */
+    {TRI_LAUNCH_SLURM, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID"},
 };
 
 static enum tri_status read_number(const char *name, int *out)
@@ -29,12 +35,18 @@ static enum tri_status read_number(const char *name, int *out)
 
 enum tri_status tri_launch_detect(struct tri_launch *out)
 {
-    struct tri_launch launch = {.by = TRI_LAUNCH_NONE, .ranks = 1};
+    struct tri_launch launch = {.by = TRI_LAUNCH_NONE, .ranks = 1, .local_rank = -1};
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-        if (getenv(launchers[i].rank) == NULL || getenv(launchers[i].size) == NULL)
+        if (getenv(launchers[i].rank) == NULL || getenv(launchers[i].size) == NULL ||
+            (launchers[i].also != NULL && getenv(launchers[i].also) == NULL))
             continue;
         TRI_TRY(read_number(launchers[i].rank, &launch.rank));
         TRI_TRY(read_number(launchers[i].size, &launch.ranks));
+        if (launch.rank >= launch.ranks)
+            return tri_fail(TRI_INVALID, "the launcher set %s=%d and %s=%d: ranks count from 0",
+                            launchers[i].rank, launch.rank, launchers[i].size, launch.ranks);
+        if (getenv(launchers[i].local_rank) != NULL)
+            TRI_TRY(read_number(launchers[i].local_rank, &launch.local_rank));
         launch.by = launchers[i].by;
         break;
     }

@@ -5,15 +5,18 @@
 #include "base/status.h"
 
 enum tri_launcher {
-    TRI_LAUNCH_NONE, /* a person: one process, which may start ranks as threads */
-    TRI_LAUNCH_MPI,  /* mpirun or srun with an MPI plug-in */
-    TRI_LAUNCH_TORCHRUN,
+    TRI_LAUNCH_NONE,     /* a person: one process, which may start ranks itself */
+    TRI_LAUNCH_SELF,     /* this program, a process a card (processes.h) */
+    TRI_LAUNCH_TORCHRUN, /* torchrun, accelerate, deepspeed: RANK, WORLD_SIZE, MASTER_ADDR */
+    TRI_LAUNCH_MPI,      /* mpirun, or srun with an MPI plug-in */
+    TRI_LAUNCH_SLURM,    /* srun */
 };
 
 struct tri_launch {
     enum tri_launcher by;
     int ranks; /* that the launcher says it started; 1 without one */
     int rank;
+    int local_rank; /* among those of this machine: its card. -1: the launcher did not say */
 };
 
 /* From the environment: RANK and WORLD_SIZE, then Open MPI's, PMI's and Slurm's variables. */

@@ -143,17 +143,6 @@ static enum tri_status check_tiles(const struct tri_recipe *recipe)
     return TRI_OK;
 }
 
-static enum tri_status check_ranks(const struct tri_recipe *recipe)
-{
-    const struct tri_train_options *train = &recipe->train;
-    if (train->ranks > 1 && strcmp(recipe->pass.backend, "cuda") == 0)
-        return tri_fail(TRI_UNSUPPORTED,
-                        "%s: several ranks train on the CPU only for now: set "
-                        "backend: cpu, or ranks: 1",
-                        recipe->path);
-    return TRI_OK;
-}
-
 static enum tri_status check_eval(const struct tri_recipe *recipe)
 {
     if (recipe->train.eval_interval > 0 && recipe->data.num_eval_sources == 0)
@@ -187,7 +176,6 @@ enum tri_status tri_recipe_validate(struct tri_recipe *recipe)
     TRI_TRY(check_checkpointing(recipe));
     TRI_TRY(check_chunks(recipe));
     TRI_TRY(check_tiles(recipe));
-    TRI_TRY(check_ranks(recipe));
     TRI_TRY(check_eval(recipe));
     return check_model(recipe);
 }

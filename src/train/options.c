@@ -108,11 +108,11 @@ static const struct tri_option options[] = {
      .aliases = "num_gpus,num_processes,nproc_per_node",
      .type = TRI_OPTION_INT,
      .offset = AT(ranks),
-     .fallback = "1",
-     .min = 1,
+     .fallback = "0",
+     .min = 0,
      .max = 256,
-     .doc =
-         "Ranks to start on this machine: on the CPU threads of one process, each with one core.",
+     .doc = "Ranks to start on this machine: a process a card on CUDA; on the CPU threads of one "
+            "process that share the cores. 0: all visible cards, and one on the CPU.",
      .flags = TRI_OPTION_MUTABLE},
     {.name = "comm.timeout",
      .aliases = "ddp_timeout,dist_timeout",

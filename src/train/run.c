@@ -157,6 +157,14 @@ static enum tri_status plan_steps(struct tri_run *run)
     return TRI_OK;
 }
 
+/* What this rank may take: a card is its own, ranks on the CPU share the machine's memory. */
+static size_t capacity_of(const struct tri_run *run)
+{
+    size_t bytes = tri_machine_capacity(run->backend, &run->recipe->pass);
+    bool shared = run->mesh.world != NULL && strcmp(run->backend->name, "cuda") != 0;
+    return shared ? bytes / (size_t)run->mesh.world->size : bytes;
+}
+
 static struct tri_trainer_config trainer_config(struct tri_run *run, enum tri_run_purpose purpose)
 {
     const struct tri_recipe *r = run->recipe;
@@ -164,8 +172,7 @@ static struct tri_trainer_config trainer_config(struct tri_run *run, enum tri_ru
         .model = run->model,
         .backend = run->backend,
         .act = run->act,
-        .capacity = tri_machine_capacity(run->backend, &r->pass) /
-                    (size_t)(run->mesh.world != NULL ? run->mesh.world->size : 1),
+        .capacity = capacity_of(run),
         .pass = &r->pass,
         .optimizer = purpose == TRI_RUN_TRAIN ? &r->optimizer : NULL,
         .clip = r->train.gradient_clipping,

@@ -23,7 +23,7 @@ static enum tri_status open_ranks(const struct tri_recipe *recipe, struct tri_co
 {
     int64_t ranks = recipe->train.ranks;
     int64_t shards = 1;
-    if (ranks == 1)
+    if (ranks <= 1)
         return TRI_OK;
     TRI_TRY(tri_mesh_shards(ranks, recipe->train.sequence_parallel_size, &shards));
     TRI_TRY(tri_comm_dry(0, (int)ranks, true, world));

@@ -31,7 +31,7 @@ struct tri_hub {
     int num_connections, room;
     struct tri_hub_exchange *exchanges;
     _Atomic bool closing;
-    double leave_by;       /* written before closing */
+    double leave_by; /* written before closing */
 };
 
 /* Tell all ranks that the job failed, and why: the first failure counts. `rank` -1: none alone. */

@@ -1,0 +1,237 @@
+/* Starting a verb on every rank: as threads, as processes of our own, or as one of the processes of
+ * a launcher. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cuda.h"
+#include "base/log.h"
+#include "cli.h"
+#include "comm/launch.h"
+#include "comm/mpi/mpi.h"
+#include "comm/nccl/nccl.h"
+#include "comm/processes.h"
+#include "comm/rendezvous/bootstrap.h"
+#include "comm/thread/thread.h"
+
+/* Seconds that ranks have to end after one of them failed; a process that does not is killed. */
+static const double grace = 20;
+
+/* Seconds within which the hub says which rank failed first. */
+static const double news_seconds = 2;
+
+struct ranks {
+    int argc;
+    char **argv;
+    tri_cli_work *work;
+};
+
+static enum tri_status run_rank(struct tri_comm *comm, void *ctx)
+{
+    const struct ranks *ranks = ctx;
+    struct tri_recipe *recipe = NULL;
+    TRI_TRY(tri_recipe_open(ranks->argv[1], ranks->argc - 2, ranks->argv + 2, &recipe));
+    enum tri_status st = ranks->work(recipe, comm);
+    tri_recipe_close(recipe);
+    return st;
+}
+
+static enum tri_status run_thread(struct tri_comm *comm, void *ctx)
+{
+    if (comm->rank > 0)
+        tri_log_mute(); /* the error of whoever failed first is told by the first thread's caller */
+    return run_rank(comm, ctx);
+}
+
+/* ---- as one process of a job that a launcher started -------------------------------------------
+ */
+
+/* Of the ranks of a job one speaks, about errors all do: in whole lines, since they share the
+ * terminal. */
+static void be_quiet(const struct tri_launch *launch)
+{
+    (void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
+    if (launch->rank > 0)
+        tri_log_set_level(TRI_LOG_ERROR);
+}
+
+static enum tri_status open_mpi(const struct tri_launch *launch, double timeout,
+                                struct tri_comm **world)
+{
+    struct tri_comm *made = NULL;
+    TRI_TRY(tri_comm_mpi_open(timeout, &made));
+    if (made->size != launch->ranks) {
+        enum tri_status st = tri_fail(
+            TRI_COMM,
+            "the launcher started %d ranks but MPI sees %d: build with the MPI whose mpirun "
+            "or srun plug-in starts it",
+            launch->ranks, made->size);
+        tri_comm_mpi_finish(made, st);
+        return st;
+    }
+    *world = made;
+    return TRI_OK;
+}
+
+static enum tri_status run_mpi(const struct tri_launch *launch, struct ranks *ranks, double timeout)
+{
+    struct tri_comm *world = NULL;
+    TRI_TRY(open_mpi(launch, timeout, &world));
+    enum tri_status st = run_rank(world, ranks);
+    tri_comm_mpi_finish(world, st);
+    return st;
+}
+
+/* The card of this process. A launcher may show each process one card only. */
+static enum tri_status choose_card(const struct tri_launch *launch)
+{
+    int cards = tri_cuda_num_cards();
+    int card = cards == 1 || launch->local_rank < 0 ? 0 : launch->local_rank;
+    if (cards > 0 && card >= cards)
+        return tri_fail(TRI_INVALID,
+                        "local rank %d has no card: %d are visible on this machine; start one rank "
+                        "a card",
+                        card, cards);
+    return tri_cuda_choose_card(card);
+}
+
+/* Tell the others, and find out whether one of them was first: then this rank's error is only the
+ * echo of that one's, or the same on all ranks. */
+static enum tri_status tell(struct tri_rendezvous *rv, const struct tri_launch *launch,
+                            enum tri_status st, bool *heard)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "%s", tri_error_text());
+    tri_rendezvous_fail(rv, st, text);
+    int first = tri_rendezvous_first_failed(rv, news_seconds);
+    *heard = first >= 0 && first != launch->rank;
+    (void)tri_fail(st, "%s", text);
+    if (st != TRI_PEER)
+        tri_error_prefix("rank %d", launch->rank);
+    return st;
+}
+
+/* Over NCCL, with a card a process. */
+static enum tri_status run_cards(const struct tri_launch *launch, struct ranks *ranks,
+                                 double timeout)
+{
+    struct tri_comm *mpi = NULL, *world = NULL;
+    struct tri_rendezvous *rv = NULL;
+    bool heard = false;
+    be_quiet(launch);
+    TRI_TRY(choose_card(launch));
+    if (launch->by == TRI_LAUNCH_MPI)
+        TRI_TRY(open_mpi(launch, timeout, &mpi));
+    enum tri_status st = tri_rendezvous_join(launch, mpi, timeout, &rv);
+    if (st == TRI_OK)
+        st = tri_comm_nccl_open(rv, tri_cuda_card(), timeout, &world);
+    if (st == TRI_OK)
+        st = run_rank(world, ranks);
+    if (st != TRI_OK && rv != NULL)
+        st = tell(rv, launch, st, &heard);
+    tri_comm_close(world);
+    tri_rendezvous_close(rv);
+    if (mpi != NULL)
+        tri_comm_mpi_finish(mpi, st);
+    if (heard && launch->by == TRI_LAUNCH_SELF)
+        exit(TRI_PROCESS_HEARD); /* the process that started this one tells who failed */
+    return st;
+}
+
+/* ---- as what a person started ------------------------------------------------------------------
+ */
+
+/* A process a card, each of which is this program again. */
+static enum tri_status start_processes(const struct ranks *ranks, int count)
+{
+    static char self[] = "trireme";
+    char **argv = calloc((size_t)ranks->argc + 2, sizeof *argv);
+    if (argv == NULL)
+        return tri_fail(TRI_NOMEM, "no memory to start ranks");
+    argv[0] = self;
+    for (int i = 0; i < ranks->argc; i++)
+        argv[i + 1] = ranks->argv[i];
+    enum tri_status st = tri_processes_run("/proc/self/exe", argv, count, grace);
+    free(argv);
+    return st;
+}
+
+/* As tri_machine_open chooses. */
+static bool wants_cuda(const struct tri_recipe *recipe)
+{
+    const char *backend = recipe->pass.backend != NULL ? recipe->pass.backend : "auto";
+    return strcmp(backend, "cuda") == 0 || (strcmp(backend, "auto") == 0 && tri_cuda_available());
+}
+
+/* How many ranks to start: `ranks`, or all cards, or one on the CPU. */
+static enum tri_status count_ranks(const struct tri_recipe *recipe, bool cuda, int *out)
+{
+    int count = (int)recipe->train.ranks;
+    int cards = cuda ? tri_cuda_num_cards() : 0;
+    if (cuda && cards == 0)
+        return tri_cuda_choose_card(0); /* says why there is none */
+    if (cuda && count > cards)
+        return tri_fail(TRI_INVALID,
+                        "ranks: %d, but %d cards are visible (CUDA_VISIBLE_DEVICES): one rank a "
+                        "card",
+                        count, cards);
+    if (count == 0)
+        count = cards > 0 ? cards : 1;
+    *out = count;
+    return TRI_OK;
+}
+
+static enum tri_status check_launch(const struct tri_launch *launch,
+                                    const struct tri_recipe *recipe, bool cuda)
+{
+    if (launch->by == TRI_LAUNCH_SELF || launch->ranks == 1)
+        return TRI_OK;
+    if (recipe->train.ranks > 1)
+        return tri_fail(TRI_INVALID,
+                        "ranks: %lld, but a launcher started %d processes already: leave ranks out",
+                        (long long)recipe->train.ranks, launch->ranks);
+    if (!cuda && launch->by == TRI_LAUNCH_TORCHRUN)
+        return tri_fail(
+            TRI_UNSUPPORTED,
+            "torchrun starts GPU ranks, and this is the CPU: use `trireme ... --ranks %d` "
+            "or `mpirun -np %d trireme ...`",
+            launch->ranks, launch->ranks);
+    return TRI_OK;
+}
+
+/* Everything that only looks; `recipe` is closed by the caller. */
+static enum tri_status look(const struct tri_recipe *recipe, struct tri_launch *launch, bool *cuda,
+                            int *count)
+{
+    TRI_TRY(tri_launch_detect(launch));
+    *cuda = wants_cuda(recipe);
+    TRI_TRY(check_launch(launch, recipe, *cuda));
+    *count = 1;
+    if (launch->by == TRI_LAUNCH_NONE)
+        TRI_TRY(count_ranks(recipe, *cuda, count));
+    return TRI_OK;
+}
+
+enum tri_status tri_cli_ranks(int argc, char **argv, tri_cli_work *work)
+{
+    struct ranks ranks = {argc, argv, work};
+    struct tri_launch launch = {.by = TRI_LAUNCH_NONE, .ranks = 1};
+    struct tri_recipe *recipe = NULL;
+    bool cuda = false;
+    int count = 1;
+    TRI_TRY(tri_cli_recipe(argc, argv, &recipe));
+    enum tri_status st = look(recipe, &launch, &cuda, &count);
+    double timeout = recipe->train.comm_timeout;
+    bool alone = launch.ranks == 1 && count == 1;
+    if (st == TRI_OK && alone && cuda && launch.local_rank > 0)
+        st = choose_card(&launch);
+    if (st == TRI_OK && alone)
+        st = work(recipe, NULL);
+    tri_recipe_close(recipe);
+    if (st != TRI_OK || alone)
+        return st;
+    if (launch.by != TRI_LAUNCH_NONE)
+        return cuda ? run_cards(&launch, &ranks, timeout) : run_mpi(&launch, &ranks, timeout);
+    return cuda ? start_processes(&ranks, count)
+                : tri_comm_threads_run(count, timeout, run_thread, &ranks);
+}
