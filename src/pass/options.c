@@ -89,8 +89,9 @@ static const struct tri_option options[] = {
      .type = TRI_OPTION_BOOL,
      .offset = AT(deterministic),
      .fallback = "false",
-     .doc = "Equal runs give equal bits. The CPU always does; on CUDA it slows down the backward of "
-            "attention.",
+     .doc =
+         "Equal runs give equal bits. The CPU always does; on CUDA it slows down the backward of "
+         "attention.",
      .flags = TRI_OPTION_MUTABLE},
 };
 
