@@ -22,6 +22,7 @@ struct tri_batch {
     int64_t num_docs;
     int64_t num_trained; /* labels >= 0 */
     uint64_t identity;   /* which samples these are: equal on two ranks means duplicated data */
+    int64_t chunk;       /* C of the token layout, where it is not the pass's own; 0 */
     int64_t max_tokens;  /* room in the arrays (doc_begin has one more); 0: memory of the caller */
 };
 

@@ -102,23 +102,30 @@ enum tri_status tri_train_gradients(struct tri_trainer *t, const struct tri_batc
     return TRI_OK;
 }
 
+enum tri_status tri_train_update(struct tri_trainer *t, double lr, struct tri_step_stats *stats)
+{
+    if (!isfinite(stats->loss) || !isfinite(stats->grad_norm))
+        return tri_fail(TRI_NONFINITE,
+                        "step %lld: loss %g, gradient norm %g: stopped before the update, nothing "
+                        "was saved; lower optimizer.learning_rate or look at this step's data",
+                        (long long)t->optimizer.step + 1, stats->loss, stats->grad_norm);
+    double start = tri_clock();
+    double grad_scale =
+        t->clip > 0 && stats->grad_norm > t->clip ? t->clip / stats->grad_norm : 1.0;
+    TRI_TRY(tri_optimizer_update(&t->optimizer, lr, grad_scale));
+    TRI_TRY(tri_zero_share_weights(t->zero));
+    TRI_TRY(t->exec.ops->sync(t->exec.stream));
+    stats->update_s = tri_clock() - start;
+    stats->lr = lr;
+    return TRI_OK;
+}
+
 enum tri_status tri_train_step(struct tri_trainer *t, const struct tri_batch *batches,
                                int64_t count, double lr, struct tri_step_stats *out)
 {
     struct tri_step_stats stats;
     TRI_TRY(tri_train_gradients(t, batches, count, &stats));
-    if (!isfinite(stats.loss) || !isfinite(stats.grad_norm))
-        return tri_fail(TRI_NONFINITE,
-                        "step %lld: loss %g, gradient norm %g: stopped before the update, nothing "
-                        "was saved; lower optimizer.learning_rate or look at this step's data",
-                        (long long)t->optimizer.step + 1, stats.loss, stats.grad_norm);
-    double start = tri_clock();
-    double grad_scale = t->clip > 0 && stats.grad_norm > t->clip ? t->clip / stats.grad_norm : 1.0;
-    TRI_TRY(tri_optimizer_update(&t->optimizer, lr, grad_scale));
-    TRI_TRY(tri_zero_share_weights(t->zero));
-    TRI_TRY(t->exec.ops->sync(t->exec.stream));
-    stats.update_s = tri_clock() - start;
-    stats.lr = lr;
+    TRI_TRY(tri_train_update(t, lr, &stats));
     *out = stats;
     return TRI_OK;
 }

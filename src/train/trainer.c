@@ -29,7 +29,7 @@ enum tri_status tri_trainer_open(const struct tri_trainer_config *config, struct
                                    .stage = config->zero_stage,
                                    .act = t->act,
                                    .stat = t->stat,
-                                   .training = config->optimizer != NULL};
+                                   .training = config->optimizer != NULL || config->gradients};
     TRI_TRY_GOTO(st, tri_zero_open(&zero, &t->zero), close_arena);
     if (config->optimizer != NULL)
         TRI_TRY_GOTO(st, tri_optimizer_open(t->exec, t->zero, config->optimizer, &t->optimizer),

@@ -28,7 +28,8 @@ struct tri_trainer_config {
     const struct tri_memory *memory; /* NULL: the backend's; the counting memory only counts */
     size_t capacity;                 /* most bytes of backend memory */
     const struct tri_pass_options *pass;
-    const struct tri_optim_options *optimizer; /* NULL: forward only, no gradients, no moments */
+    const struct tri_optim_options *optimizer; /* NULL: no moments, and no gradients unless ... */
+    bool gradients;                            /* ... somebody else updates the weights */
     double clip;
     struct tri_pass_progress progress;
     struct tri_comm *world, *sequence; /* NULL: one rank */
@@ -67,6 +68,10 @@ enum tri_status tri_train_step(struct tri_trainer *trainer, const struct tri_bat
 /* The same up to the gradients: forward, loss, backward, norm, no update. */
 enum tri_status tri_train_gradients(struct tri_trainer *trainer, const struct tri_batch *batches,
                                     int64_t count, struct tri_step_stats *out);
+
+/* The update alone, from the gradients that `stats` tells of; it is given lr and update_s. */
+enum tri_status tri_train_update(struct tri_trainer *trainer, double lr,
+                                 struct tri_step_stats *stats);
 
 /* Summed loss and trained tokens of a batch over its sequence group, forward only. */
 enum tri_status tri_train_eval(struct tri_trainer *trainer, const struct tri_batch *batch,
