@@ -240,29 +240,6 @@ static enum tri_status add_file(struct pass *pass, uint32_t number)
     return st;
 }
 
-static enum tri_status check_result(const struct pass *pass)
-{
-    const struct tri_data_stats *stats = &pass->index.stats;
-    if (stats->overlong > 0 && pass->rule.policy == TRI_OVERLENGTH_ERROR)
-        return tri_fail(TRI_INVALID,
-                        "%s:%" PRId64 ": this sample has %" PRId64 " tokens, data.max_length is "
-                        "%" PRId64 " (%" PRId64 " of %" PRId64 " samples are longer, the longest "
-                        "has %" PRId64 "): raise data.max_length, or set data.overlength to drop, "
-                        "truncate or split",
-                        pass->files->file[pass->rule.first_file].path, pass->rule.first_line,
-                        pass->rule.first_tokens, pass->rule.limit, stats->overlong, stats->samples,
-                        stats->longest);
-    if (stats->pieces == 0)
-        return tri_fail(TRI_INVALID,
-                        "no sample is left: all %" PRId64 " are longer than data.max_length "
-                        "%" PRId64 "%s",
-                        stats->samples, pass->rule.limit,
-                        pass->rule.policy == TRI_OVERLENGTH_SPLIT
-                            ? ", and no piece of them has a trained token: raise data.max_length"
-                            : " (the shortest way out: data.overlength: split)");
-    return TRI_OK;
-}
-
 enum tri_status tri_index_open(const struct tri_data_files *files,
                                const struct tri_sample_rules *rules, int64_t max_length,
                                int overlength, struct tri_index *out)
@@ -299,12 +276,11 @@ enum tri_status tri_index_watch(const struct tri_data_files *files,
     if (tri_clock() - pass.begin >= quiet_seconds)
         tri_progress_end();
     if (st == TRI_OK)
-        st = check_result(&pass);
+        st = tri_index_finish(&pass.index, &pass.rule, files, max_length);
     if (st != TRI_OK) {
         tri_index_close(&pass.index);
         return st;
     }
-    pass.index.stats.max_length = max_length > 0 ? max_length : pass.index.stats.longest;
     *out = pass.index;
     return TRI_OK;
 }

@@ -69,9 +69,16 @@ enum tri_status tri_index_add(struct tri_index *index, struct tri_length_rule *r
                               const struct tri_sample *sample, struct tri_record record,
                               int64_t line)
 {
-    struct tri_data_stats *stats = &index->stats;
     int64_t documents, trained;
     tri_sample_measure(sample, 0, sample->tokens, &documents, &trained);
+    return tri_index_add_measured(index, rule, sample, documents, trained, record, line);
+}
+
+enum tri_status tri_index_add_measured(struct tri_index *index, struct tri_length_rule *rule,
+                                       const struct tri_sample *sample, int64_t documents,
+                                       int64_t trained, struct tri_record record, int64_t line)
+{
+    struct tri_data_stats *stats = &index->stats;
     if (trained == 0)
         return tri_fail(TRI_INVALID,
                         "this sample has no trained token (%" PRId64 " tokens): remove it, or "
@@ -109,5 +116,29 @@ enum tri_status tri_index_add(struct tri_index *index, struct tri_length_rule *r
         break;
     }
     stats->trained_lost += trained - (stats->trained - trained_before);
+    return TRI_OK;
+}
+
+enum tri_status tri_index_finish(struct tri_index *index, const struct tri_length_rule *rule,
+                                 const struct tri_data_files *files, int64_t max_length)
+{
+    struct tri_data_stats *stats = &index->stats;
+    if (stats->overlong > 0 && rule->policy == TRI_OVERLENGTH_ERROR)
+        return tri_fail(TRI_INVALID,
+                        "%s:%" PRId64 ": this sample has %" PRId64 " tokens, data.max_length is "
+                        "%" PRId64 " (%" PRId64 " of %" PRId64 " samples are longer, the longest "
+                        "has %" PRId64 "): raise data.max_length, or set data.overlength to drop, "
+                        "truncate or split",
+                        files->file[rule->first_file].path, rule->first_line, rule->first_tokens,
+                        rule->limit, stats->overlong, stats->samples, stats->longest);
+    if (stats->pieces == 0)
+        return tri_fail(TRI_INVALID,
+                        "no sample is left: all %" PRId64 " are longer than data.max_length "
+                        "%" PRId64 "%s",
+                        stats->samples, rule->limit,
+                        rule->policy == TRI_OVERLENGTH_SPLIT
+                            ? ", and no piece of them has a trained token: raise data.max_length"
+                            : " (the shortest way out: data.overlength: split)");
+    stats->max_length = max_length > 0 ? max_length : stats->longest;
     return TRI_OK;
 }

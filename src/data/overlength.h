@@ -18,4 +18,14 @@ enum tri_status tri_index_add(struct tri_index *index, struct tri_length_rule *r
                               const struct tri_sample *sample, struct tri_record record,
                               int64_t line);
 
+/* The same when tri_sample_measure's answer for the whole sample is known: its tokens are looked at
+ * only if there are too many. */
+enum tri_status tri_index_add_measured(struct tri_index *index, struct tri_length_rule *rule,
+                                       const struct tri_sample *sample, int64_t documents,
+                                       int64_t trained, struct tri_record record, int64_t line);
+
+/* The end of a pass: was a sample too long under the policy `error`, and is any left? */
+enum tri_status tri_index_finish(struct tri_index *index, const struct tri_length_rule *rule,
+                                 const struct tri_data_files *files, int64_t max_length);
+
 #endif
