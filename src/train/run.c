@@ -238,7 +238,7 @@ static enum tri_status choose_stage(struct tri_run *run, enum tri_run_purpose pu
 /* Count before anything is taken, so that a run that cannot fit never starts. */
 static enum tri_status plan_memory(struct tri_run *run, enum tri_run_purpose purpose)
 {
-    struct plan p;
+    struct plan p = {.total = 0};
     TRI_TRY(choose_stage(run, purpose, &p));
     run->planned_bytes = p.total;
     tri_info(
