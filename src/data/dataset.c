@@ -141,6 +141,7 @@ enum tri_status tri_dataset_open(const struct tri_data_options *options, char *c
         .add_eos = options->add_eos,
         .train_inputs = !options->mask_inputs,
         .format = options->format,
+        .skip_bad = options->on_bad_sample == TRI_BAD_SKIP,
     };
     enum tri_status st = tri_chat_rules_open(options, target->model_folder, &dataset->chat);
     dataset->rules.chat = dataset->chat;
@@ -180,6 +181,9 @@ void tri_dataset_report(const struct tri_dataset *dataset, const char *title)
     if (dataset->order.pack)
         tri_info("%s: packed into %" PRId64 " sequences of at most %" PRId64 " tokens, %.1f%% full",
                  title, stats->sequences, stats->max_length, 100 * stats->packing);
+    if (stats->bad > 0)
+        tri_warn("%s: %" PRId64 " samples are bad and left out (data.on_bad_sample)", title,
+                 stats->bad);
     if (stats->overlong > 0)
         tri_info("%s: %" PRId64 " samples are longer than %" PRId64 " tokens", title,
                  stats->overlong, stats->max_length);

@@ -11,12 +11,13 @@
 #include "base/log.h"
 #include "data/ahead.h"
 #include "data/fingerprint.h"
+#include "data/formats/format.h"
 #include "data/megatron.h"
 #include "data/options.h"
 #include "data/overlength.h"
 #include "text/utf8.h"
 
-enum { WINDOW_BYTES = 16 << 20 };
+enum { WINDOW_BYTES = 16 << 20, SHOWN_BAD = 5 };
 static const double quiet_seconds = 2; /* shorter passes say nothing */
 
 struct pass {
@@ -27,6 +28,8 @@ struct pass {
     const struct tri_index_watch *watch; /* or NULL */
     int64_t units_in_file;               /* of struct tri_index_place */
     int64_t skip;                        /* units of this file that were seen before */
+    struct tri_ahead *ahead;
+    int format; /* of the lines of this file; TRI_DATA_AUTO: none was read yet */
     double begin;
     uint64_t bytes_done, bytes_total;
 };
@@ -44,15 +47,6 @@ static void show_progress(const struct pass *pass, uint64_t bytes_in_file)
                  pass->index.stats.tokens, eta);
 }
 
-/* Put file and line before an error. */
-static enum tri_status at_line(const struct pass *pass, uint32_t file, int64_t line,
-                               enum tri_status status)
-{
-    if (status != TRI_OK)
-        tri_error_prefix("%s:%" PRId64, pass->files->file[file].path, line);
-    return status;
-}
-
 /* Let go of mapped pages that were looked at: they must not count as memory of this process. */
 static void forget(const struct tri_map *map, size_t from, size_t to)
 {
@@ -63,11 +57,30 @@ static void forget(const struct tri_map *map, size_t from, size_t to)
         (void)madvise((void *)(uintptr_t)(map->data + from), to - from, MADV_DONTNEED);
 }
 
-/* Add a sample that is good, and show it to whoever watches. */
+/* A bad sample ends the pass with its place (file and line or document), or is counted. */
+static enum tri_status leave_out(struct pass *pass, uint32_t file, int64_t line,
+                                 enum tri_status status)
+{
+    const bool bad = status == TRI_INVALID || status == TRI_FORMAT || status == TRI_UNSUPPORTED;
+    if (pass->files->file[file].kind == TRI_FILE_MEGATRON)
+        tri_error_prefix("%s, document %" PRId64, pass->files->file[file].path, line);
+    else
+        tri_error_prefix("%s:%" PRId64, pass->files->file[file].path, line);
+    if (!bad || !pass->rules->skip_bad)
+        return status;
+    if (pass->index.stats.bad++ < SHOWN_BAD)
+        tri_warn("left out: %s", tri_error_text());
+    tri_error_clear();
+    return TRI_OK;
+}
+
+/* Add a sample and show it to whoever watches. A bad one is none. */
 static enum tri_status add_sample(struct pass *pass, const struct tri_sample *sample,
                                   struct tri_record record, int64_t line)
 {
-    TRI_TRY(tri_index_add(&pass->index, &pass->rule, sample, record, line));
+    const enum tri_status st = tri_index_add(&pass->index, &pass->rule, sample, record, line);
+    if (st != TRI_OK)
+        return leave_out(pass, record.file, line, st);
     if (!pass->watch)
         return TRI_OK;
     const struct tri_index_place place = {.file = record.file,
@@ -77,8 +90,8 @@ static enum tri_status add_sample(struct pass *pass, const struct tri_sample *sa
     return pass->watch->see(pass->watch->ctx, sample, &record, line, &place);
 }
 
-/* Check and hash a text window by window. */
-static enum tri_status scan_text(struct pass *pass, uint32_t file, const struct tri_map *map)
+/* Check and hash a text window by window. On failure *line is the bad one. */
+static enum tri_status scan_text(struct pass *pass, const struct tri_map *map, int64_t *line)
 {
     const char *text = (const char *)map->data;
     size_t at = 0;
@@ -89,14 +102,12 @@ static enum tri_status scan_text(struct pass *pass, uint32_t file, const struct 
         /* Short of the window by a character that its end cuts: the next window begins there. */
         if (valid != window && (window == left || window - valid > 3)) {
             at += valid;
-            int64_t line = 1;
             for (const char *p = text; (p = memchr(p, '\n', (size_t)(text + at - p))); p++)
-                line++;
-            return at_line(pass, file, line,
-                           tri_fail(TRI_INVALID,
-                                    "invalid UTF-8 at byte %zu of the file (0x%02X): write the "
-                                    "file as UTF-8, or leave it out",
-                                    at, map->data[at]));
+                (*line)++;
+            return tri_fail(TRI_INVALID,
+                            "invalid UTF-8 at byte %zu of the file (0x%02X): write the file as "
+                            "UTF-8, or leave it out",
+                            at, map->data[at]);
         }
         pass->index.identity = tri_fingerprint(pass->index.identity, map->data + at, valid);
         forget(map, at, at + valid);
@@ -111,14 +122,15 @@ static enum tri_status add_text(struct pass *pass, uint32_t file, const struct t
     struct tri_sample sample;
     if (pass->units_in_file++ < pass->skip)
         return TRI_OK;
-    TRI_TRY(scan_text(pass, file, map));
-    enum tri_status st =
-        tri_sample_from_text(pass->rules, (const char *)map->data, map->bytes, &sample);
-    if (st == TRI_OK) {
-        st = add_sample(pass, &sample, (struct tri_record){.bytes = map->bytes, .file = file}, 1);
-        tri_sample_close(&sample);
-    }
-    return at_line(pass, file, 1, st);
+    int64_t line = 1;
+    enum tri_status st = scan_text(pass, map, &line);
+    if (st == TRI_OK)
+        st = tri_sample_from_text(pass->rules, (const char *)map->data, map->bytes, &sample);
+    if (st != TRI_OK)
+        return leave_out(pass, file, line, st);
+    st = add_sample(pass, &sample, (struct tri_record){.bytes = map->bytes, .file = file}, 1);
+    tri_sample_close(&sample);
+    return st;
 }
 
 static bool is_blank(const unsigned char *line, size_t bytes)
@@ -136,8 +148,21 @@ static enum tri_status add_line(struct pass *pass, struct tri_record record,
     if (pass->units_in_file++ < pass->skip)
         return TRI_OK;
     pass->index.identity = tri_fingerprint(pass->index.identity, text, record.bytes);
-    TRI_TRY(tri_sample_from_line(pass->rules, (const char *)text, record.bytes, &sample));
-    const enum tri_status st = add_sample(pass, &sample, record, line);
+    enum tri_status st = TRI_OK;
+    if (!tri_ahead_take(pass->ahead, pass->rules, (const char *)text, &sample))
+        st = tri_sample_from_line(pass->rules, (const char *)text, record.bytes, &sample);
+    if (st != TRI_OK)
+        return leave_out(pass, record.file, line, st);
+    if (pass->format == TRI_DATA_AUTO)
+        pass->format = sample.format;
+    if (pass->format == sample.format)
+        st = add_sample(pass, &sample, record, line);
+    else
+        st = leave_out(pass, record.file, line,
+                       tri_fail(TRI_INVALID,
+                                "this line is of the format %s, the first of this file of %s: give "
+                                "each format a file of its own, or set data.format",
+                                tri_format_name(sample.format), tri_format_name(pass->format)));
     tri_sample_close(&sample);
     return st;
 }
@@ -149,14 +174,14 @@ static enum tri_status add_lines(struct pass *pass, uint32_t file, const struct 
     int64_t line = 1;
     for (size_t at = 0; at < map->bytes; line++) {
         if (at >= ahead && pass->units_in_file >= pass->skip)
-            ahead =
-                at + tri_tokenize_ahead(pass->rules, (const char *)map->data + at, map->bytes - at);
+            ahead = at + tri_ahead_fill(pass->ahead, pass->rules, (const char *)map->data + at,
+                                        map->bytes - at);
         const unsigned char *text = map->data + at;
         const unsigned char *end = memchr(text, '\n', map->bytes - at);
         const size_t bytes = end ? (size_t)(end - text) : map->bytes - at;
         if (!is_blank(text, bytes)) {
             const struct tri_record record = {.offset = at, .bytes = bytes, .file = file};
-            TRI_TRY(at_line(pass, file, line, add_line(pass, record, text, line)));
+            TRI_TRY(add_line(pass, record, text, line));
         }
         at += bytes + (end != NULL);
         if (at - kept_from >= WINDOW_BYTES) {
@@ -191,10 +216,7 @@ static enum tri_status add_set(struct pass *pass, uint32_t number)
         const struct tri_record record = {.offset = (uint64_t)d, .file = number};
         const enum tri_status st = add_sample(pass, &sample, record, d);
         tri_sample_close(&sample);
-        if (st != TRI_OK) {
-            tri_error_prefix("%s, document %" PRId64, file->path, d);
-            return st;
-        }
+        TRI_TRY(st);
         if (d % 1024 == 0)
             show_progress(pass, file->bytes * (uint64_t)d / (uint64_t)file->set->documents);
     }
@@ -212,6 +234,7 @@ static void begin_file(struct pass *pass, uint32_t number)
 {
     const struct tri_data_file *file = &pass->files->file[number];
     pass->units_in_file = 0;
+    pass->format = TRI_DATA_AUTO;
     pass->skip = pass->watch && pass->watch->start.file == number ? pass->watch->start.units : 0;
     if (pass->skip > 0)
         return;
@@ -252,12 +275,15 @@ enum tri_status tri_index_watch(const struct tri_data_files *files,
                                 int overlength, const struct tri_index_watch *watch,
                                 struct tri_index *out)
 {
+    struct tri_ahead *ahead;
+    TRI_TRY(tri_ahead_open(&ahead));
     struct pass pass = {
         .files = files,
         .rules = rules,
         .rule = {.limit = max_length > 0 ? max_length : INT64_MAX, .policy = overlength},
         .index = {.identity = TRI_HASH_START},
         .watch = watch,
+        .ahead = ahead,
         .begin = tri_clock(),
     };
     if (watch) {
@@ -273,6 +299,7 @@ enum tri_status tri_index_watch(const struct tri_data_files *files,
         st = add_file(&pass, (uint32_t)i);
         show_progress(&pass, 0);
     }
+    tri_ahead_close(ahead);
     if (tri_clock() - pass.begin >= quiet_seconds)
         tri_progress_end();
     if (st == TRI_OK)

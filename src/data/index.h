@@ -4,6 +4,9 @@
  * 32 bytes a sample, and never the size of the data. Every sample is checked here, so that bad
  * data stops a run before it starts and with the line that is wrong.
  *
+ * With rules->skip_bad a bad sample is counted and passed over instead. All lines of a file have
+ * one format, that of the first.
+ *
  * Over-length policy, against max_length tokens:
  *   error     the default: the first sample that is too long is named, with the choices;
  *   drop      the sample is left out;

@@ -27,6 +27,8 @@ enum tri_data_format {
     TRI_DATA_TOKENIZED
 };
 
+enum tri_on_bad_sample { TRI_BAD_ERROR, TRI_BAD_SKIP };
+
 struct tri_data_options {
     char **sources; /* files or folders (.txt, .jsonl); num_sources of them; at least one */
     int64_t num_sources;
@@ -36,6 +38,7 @@ struct tri_data_options {
     int64_t max_length;      /* tokens of one sequence; 0: the longest sample of the data */
     int64_t eval_max_length; /* the same for eval_sources; 0: max_length */
     int overlength;    /* enum tri_overlength; error by default: tokens are never lost silently */
+    int on_bad_sample; /* enum tri_on_bad_sample */
     bool pack_samples; /* several documents in one sequence, isolated from each other */
     int packing_strategy; /* enum tri_packing_strategy */
     bool group_by_length; /* sequences of a step have similar lengths */

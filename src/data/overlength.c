@@ -131,6 +131,11 @@ enum tri_status tri_index_finish(struct tri_index *index, const struct tri_lengt
                         "truncate or split",
                         files->file[rule->first_file].path, rule->first_line, rule->first_tokens,
                         rule->limit, stats->overlong, stats->samples, stats->longest);
+    if (stats->samples == 0)
+        return tri_fail(TRI_INVALID,
+                        "no sample is left: all %" PRId64 " are bad (data.on_bad_sample: error "
+                        "stops at the first and says why)",
+                        stats->bad);
     if (stats->pieces == 0)
         return tri_fail(TRI_INVALID,
                         "no sample is left: all %" PRId64 " are longer than data.max_length "

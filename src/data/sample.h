@@ -24,6 +24,9 @@ struct tri_columns {
     int count;
 };
 
+/* Add a name, unless it is there or there is no room. */
+void tri_columns_note(struct tri_columns *columns, const char *name);
+
 struct tri_sample_rules {
     const struct tri_tokenizer *tokenizer; /* NULL: text is refused */
     int64_t vocab;                         /* ids and labels are below */
@@ -32,6 +35,7 @@ struct tri_sample_rules {
     int format;                            /* enum tri_data_format; auto: each line's own keys */
     const struct tri_chat_rules *chat;     /* NULL: conversations are refused */
     struct tri_columns *columns;           /* unread columns are noted here; NULL: nowhere */
+    bool skip_bad;                         /* an index passes over bad samples and counts them */
 };
 
 struct tri_sample {

@@ -9,6 +9,7 @@ struct tri_data_stats {
     int64_t files;
     int64_t samples;
     int64_t rendered; /* of them: conversations, written by the chat template */
+    int64_t bad;      /* samples that were passed over (data.on_bad_sample: skip) */
     int64_t longest;  /* tokens of the longest sample */
     /* What one epoch trains on, after the over-length policy. */
     int64_t pieces;    /* samples, or parts of split ones */

@@ -27,6 +27,9 @@ enum tri_status tri_format_text(const struct tri_sample_rules *rules, json_t *ro
 enum tri_status tri_format_tokenized(const struct tri_sample_rules *rules, json_t *root,
                                      struct tri_sample *out);
 
+/* Of an enum tri_data_format, as data.format has it. */
+const char *tri_format_name(int format);
+
 /* What a JSON value is, for messages: "a list". NULL is "missing". */
 const char *tri_json_kind(const json_t *value);
 

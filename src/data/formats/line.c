@@ -72,7 +72,7 @@ static bool sounds_important(const char *name)
     return false;
 }
 
-static void note_column(struct tri_columns *columns, const char *name)
+void tri_columns_note(struct tri_columns *columns, const char *name)
 {
     const int room = (int)(sizeof columns->name / sizeof *columns->name);
     char text[sizeof *columns->name];
@@ -104,7 +104,7 @@ static enum tri_status check_other_columns(const struct tri_sample_rules *rules,
                             "it, or express it by \"labels\"",
                             text, tri_json_kind(value));
         if (rules->columns)
-            note_column(rules->columns, name);
+            tri_columns_note(rules->columns, name);
     }
     return TRI_OK;
 }
@@ -166,6 +166,11 @@ static enum tri_status read_object(const struct tri_sample_rules *rules, json_t 
     TRI_TRY(formats[format].read(rules, root, out));
     out->format = format;
     return TRI_OK;
+}
+
+const char *tri_format_name(int format)
+{
+    return format > TRI_DATA_AUTO && format < NUM_FORMATS ? formats[format].name : "auto";
 }
 
 static enum tri_status parse(const char *line, size_t bytes, json_t **out)

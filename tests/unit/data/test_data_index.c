@@ -26,7 +26,7 @@ static void test_counts(void **state)
     assert_int_equal(tri_make_folder(in_scratch("d")), TRI_OK);
     options.add_bos = options.add_eos = true;
     put_text(in_scratch("d/a.txt"), "abc");
-    put_text(in_scratch("d/b.jsonl"), "{\"text\":\"h\"}\n"
+    put_text(in_scratch("d/b.jsonl"), "{\"input_ids\":[256,7,257]}\n"
                                       "  \r\n"
                                       "{\"input_ids\":[1,2,3,4,5,6],\"position_ids\":[0,1,2,0,1,2],"
                                       "\"labels\":[-100,2,3,4,5,-100]}");
@@ -139,7 +139,7 @@ static void test_overlength_split(void **state)
 
     /* A piece that trains nothing is left out and counted: here "e", and the masked prompt. */
     options.add_bos = options.add_eos = false;
-    put_text(in_scratch("b.jsonl"), "{\"text\":\"abcde\"}\n{\"input_ids\":[1,2,3,4,5,6],"
+    put_text(in_scratch("b.jsonl"), "{\"input_ids\":[7,7,7,7,7]}\n{\"input_ids\":[1,2,3,4,5,6],"
                                     "\"labels\":[-100,-100,-100,-100,5,6]}\n");
     dataset = must_open_data("b.jsonl");
     stats = stats_of(dataset);

@@ -78,11 +78,78 @@ static void test_broken_compressed_files(void **state)
     assert_refused("b.txt.zst", TRI_FORMAT, "b.txt.zst is broken near byte");
 }
 
+/* Bad samples stop with their line, or are counted; what is left is what a file without them
+ * gives. */
+static void test_bad_samples(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "{\"text\": \"b\xFF\"}", "{\"text\": ", "{\"input_ids\": [1, 900]}", "[]",
+        "{\"text\": \"x\"}",
+    };
+    int good[4], left[4];
+    char text[1000] = "";
+    put_text(in_scratch("good.jsonl"),
+             "{\"text\": \"aa\"}\n{\"text\": \"bb\"}\n{\"text\": \"cc\"}\n");
+    struct tri_dataset *dataset = must_open_data("good.jsonl");
+    assert_int_equal(read_epoch(dataset, 0, good, 4), 3);
+    tri_dataset_close(dataset);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char line[200], place[40];
+        snprintf(line, sizeof line, "{\"text\": \"aa\"}\n%s\n{\"text\": \"bb\"}\n", bad[i]);
+        put_text(in_scratch("one.jsonl"), line);
+        assert_refused("one.jsonl", i == 1 ? TRI_FORMAT : TRI_INVALID, "one.jsonl:2: ");
+        snprintf(line, sizeof line, "%s\n", bad[i]);
+        strcat(text, line);
+        snprintf(place, sizeof place, "{\"text\": \"%c%c\"}\n", "abcab"[i], "abcab"[i]);
+        if (i < 3)
+            strcat(text, place);
+    }
+    put_text(in_scratch("bad.jsonl"), text);
+    options.on_bad_sample = TRI_BAD_SKIP;
+    dataset = must_open_data("bad.jsonl");
+    assert_int_equal(tri_dataset_stats(dataset)->bad, 5);
+    assert_int_equal(tri_dataset_stats(dataset)->samples, 3);
+    assert_int_equal(read_epoch(dataset, 0, left, 4), 3);
+    assert_memory_equal(good, left, 3 * sizeof *good);
+    tri_dataset_close(dataset);
+
+    put_text(in_scratch("all.jsonl"), "{\"text\": 5}\n[]\n");
+    assert_refused("all.jsonl", TRI_INVALID, "no sample is left: all 2 are bad");
+    assert_refused("absent.jsonl", TRI_IO, "absent.jsonl"); /* a file is not a sample */
+
+    assert_int_equal(tri_make_folder(in_scratch("texts")), TRI_OK);
+    put_text(in_scratch("texts/a.txt"), "fine");
+    put_text(in_scratch("texts/b.txt"), "line\nbro\xFFken");
+    dataset = must_open_data("texts");
+    assert_int_equal(tri_dataset_stats(dataset)->bad, 1);
+    assert_int_equal(tri_dataset_stats(dataset)->tokens, 4);
+    tri_dataset_close(dataset);
+    options.on_bad_sample = TRI_BAD_ERROR;
+    assert_refused("texts", TRI_INVALID, "b.txt:2: invalid UTF-8 at byte 8 of the file (0xFF)");
+}
+
+/* The first line of a file says what all of them are. */
+static void test_one_format_a_file(void **state)
+{
+    (void)state;
+    put_text(in_scratch("mixed.jsonl"), "{\"text\": \"aa\"}\n\n{\"input_ids\": [1, 2]}\n");
+    assert_refused("mixed.jsonl", TRI_INVALID,
+                   "mixed.jsonl:3: this line is of the format tokenized, the first of this file of "
+                   "text");
+    options.on_bad_sample = TRI_BAD_SKIP;
+    struct tri_dataset *dataset = must_open_data("mixed.jsonl");
+    assert_int_equal(tri_dataset_stats(dataset)->bad, 1);
+    tri_dataset_close(dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(test_compressed_files),
         FIXTURE_TEST(test_broken_compressed_files),
+        FIXTURE_TEST(test_bad_samples),
+        FIXTURE_TEST(test_one_format_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
