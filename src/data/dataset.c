@@ -12,6 +12,7 @@
 #include "data/index.h"
 #include "data/order.h"
 #include "data/reader.h"
+#include "data/weights.h"
 
 struct tri_dataset {
     struct tri_data_files files;
@@ -42,6 +43,7 @@ static uint64_t identify(const struct tri_dataset *dataset, const struct tri_dat
     uint64_t hash = dataset->index.identity;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         hash = tri_hash_word(hash, words[i]);
+    hash = tri_mixture_hash(&order->mixture, hash);
     if (dataset->index.stats.rendered > 0)
         hash = tri_hash_word(hash, dataset->chat->identity);
     return hash;
@@ -80,24 +82,6 @@ static enum tri_status check_options(const struct tri_data_options *options,
     return TRI_OK;
 }
 
-/* The records of each source, one after the other. */
-static enum tri_status mix(const struct tri_dataset *dataset, int64_t num_sources, uint64_t seed,
-                           bool shuffle, struct tri_mixture *out)
-{
-    struct tri_mixture_part *parts = calloc((size_t)num_sources, sizeof *parts);
-    if (!parts)
-        return tri_fail(TRI_NOMEM, "no memory for %" PRId64 " sources", num_sources);
-    for (int64_t i = 0; i < dataset->index.count; i++)
-        parts[dataset->files.file[dataset->index.records[i].file].source].count++;
-    for (int64_t i = 0; i < num_sources; i++) {
-        parts[i].first = i > 0 ? parts[i - 1].first + parts[i - 1].count : 0;
-        parts[i].weight = 1;
-    }
-    const enum tri_status st = tri_mixture_open(parts, num_sources, seed, shuffle, out);
-    free(parts);
-    return st;
-}
-
 static enum tri_status open_parts(struct tri_dataset *dataset,
                                   const struct tri_data_options *options, char *const *sources,
                                   int64_t num_sources, uint64_t seed)
@@ -113,15 +97,18 @@ static enum tri_status open_parts(struct tri_dataset *dataset,
     TRI_TRY(st);
     list_unread_columns(&columns);
     struct tri_mixture mixture;
-    TRI_TRY(mix(dataset, num_sources, seed, options->shuffle, &mixture));
+    TRI_TRY(tri_mixture_of_sources(options, num_sources, &dataset->files, &dataset->index, seed,
+                                   &mixture));
     const struct tri_order_rules rules = {.pack = options->pack_samples,
                                           .strategy = options->packing_strategy,
                                           .group = options->group_by_length};
     TRI_TRY(tri_order_open(&dataset->index, &mixture, &rules, &dataset->order));
 
     struct tri_data_stats *stats = &dataset->index.stats;
+    tri_mixture_count(&dataset->order.mixture, &dataset->index);
     stats->sequences = tri_order_sequences(&dataset->order, 0);
-    stats->packing = (double)stats->tokens / ((double)stats->sequences * (double)stats->max_length);
+    stats->packing =
+        (double)stats->epoch_tokens / ((double)stats->sequences * (double)stats->max_length);
     dataset->identity = identify(dataset, options);
     return TRI_OK;
 }
@@ -178,6 +165,9 @@ void tri_dataset_report(const struct tri_dataset *dataset, const char *title)
     tri_info("%s: %" PRId64 " files, %" PRId64 " samples (the longest has %" PRId64
              " tokens), %" PRId64 " tokens, %" PRId64 " of them trained",
              title, stats->files, stats->samples, stats->longest, stats->tokens, stats->trained);
+    if (!tri_mixture_is_plain(&dataset->order.mixture))
+        tri_info("%s: by data.weights an epoch has %" PRId64 " samples, %" PRId64 " tokens", title,
+                 stats->epoch_samples, stats->epoch_tokens);
     if (dataset->order.pack)
         tri_info("%s: packed into %" PRId64 " sequences of at most %" PRId64 " tokens, %.1f%% full",
                  title, stats->sequences, stats->max_length, 100 * stats->packing);
@@ -203,7 +193,9 @@ int64_t tri_dataset_max_sequence(const struct tri_dataset *dataset)
     const struct tri_data_stats *stats = &dataset->index.stats;
     if (!dataset->order.pack)
         return stats->longest_piece;
-    return stats->tokens < stats->max_length ? stats->tokens : stats->max_length;
+    if (stats->tokens >= stats->max_length || !tri_mixture_is_plain(&dataset->order.mixture))
+        return stats->max_length;
+    return stats->tokens;
 }
 
 int64_t tri_dataset_sequences(const struct tri_dataset *dataset, int64_t epoch)

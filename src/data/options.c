@@ -14,6 +14,13 @@ static const struct tri_option options[] = {
             "(data.format), any other file is one document; both may be compressed (.gz, "
             ".zst). Of a folder the .txt, .jsonl and .idx (Megatron) files are read.",
      .flags = TRI_OPTION_REQUIRED | TRI_OPTION_NUMBERS},
+    {.name = "weights",
+     .type = TRI_OPTION_STRINGS,
+     .offset = AT(weights),
+     .second = AT(num_weights),
+     .doc = "How often an epoch sees the samples of each of the sources, in their order: 2 is "
+            "twice, 0.5 is half of them, the other half in the next epoch. None: 1 for all.",
+     .flags = TRI_OPTION_NUMBERS},
     {.name = "eval_sources",
      .aliases = "validation_files",
      .type = TRI_OPTION_STRINGS,

@@ -32,6 +32,8 @@ enum tri_on_bad_sample { TRI_BAD_ERROR, TRI_BAD_SKIP };
 struct tri_data_options {
     char **sources; /* files or folders (.txt, .jsonl); num_sources of them; at least one */
     int64_t num_sources;
+    char **weights; /* one number for each of the sources; none: all 1 */
+    int64_t num_weights;
     char **eval_sources;
     int64_t num_eval_sources;
     int format;              /* enum tri_data_format, of every .jsonl file */

@@ -18,8 +18,10 @@ struct tri_data_stats {
     int64_t trained;       /* tokens that predict a trained one */
     int64_t longest_piece; /* tokens */
     int64_t max_length;    /* tokens a sequence may have: data.max_length, or `longest` */
+    int64_t epoch_samples; /* pieces of epoch 0, as often as the weights of their sources say */
+    int64_t epoch_tokens;  /* of these */
     int64_t sequences;     /* of epoch 0; with packing it varies a little from epoch to epoch */
-    double packing;        /* tokens / (sequences * max_length) of epoch 0 */
+    double packing;        /* epoch_tokens / (sequences * max_length) */
     /* What the policy took away. */
     int64_t overlong;     /* samples longer than data.max_length */
     int64_t tokens_lost;  /* dropped, cut off, or in parts of split samples that train nothing */

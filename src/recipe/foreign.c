@@ -57,7 +57,7 @@ static const struct foreign table[] = {
      "huggingface,huggingface_instruct,text,json,jsonl,file,files,local,auto,chat_template",
      "a source is a file, and data.format says what is in it"},
     {"data.sources.split", "train", "a source is a file or a folder of files; give that path"},
-    {"data.sources.sample_ratio", "1,1.0", "give a file with the samples you want"},
+    {"data.sources.sample_ratio", "1,1.0", "write data.weights, with a number for each source"},
     {"data.sources.sample_count", "0", "give a file with the samples you want"},
     {"data.sources.sample_seed", "*", "all samples are read"},
     {"data.sources.process", "*", "samples are always made into tokens"},

@@ -94,6 +94,8 @@ static enum tri_status open_sources(struct tri_run *run, bool eval, struct tri_d
 {
     const struct tri_recipe *r = run->recipe;
     struct tri_data_options options = r->data; /* strings are borrowed */
+    if (eval)
+        options.num_weights = 0; /* they are for the sources of training */
     if (eval && options.eval_max_length > 0)
         options.max_length = options.eval_max_length;
     const struct tri_data_target target = {

@@ -143,13 +143,107 @@ static void test_one_format_a_file(void **state)
     tri_dataset_close(dataset);
 }
 
+static int count_of(const int *ids, int64_t count, int id)
+{
+    int found = 0;
+    for (int64_t i = 0; i < count; i++)
+        found += ids[i] == id;
+    return found;
+}
+
+/* Sources of 10 and 20 samples with weights 2 and 0.25: an epoch has 20 and 5 of them, and after
+ * four epochs every sample of the second was seen once. */
+static void test_weights(void **state)
+{
+    (void)state;
+    enum { A = 10, B = 20, EPOCH = 25 };
+    char a[4400], b[4400], *weights[] = {(char *)(uintptr_t) "2", (char *)(uintptr_t) "25%"};
+    int ids[EPOCH + 1], other[EPOCH + 1], seen[A + B] = {0};
+    const struct tri_data_target target = {
+        .tokenizer = tokenizer, .vocab = FIXTURE_VOCAB, .seed = 42};
+    FILE *f = fopen(in_scratch("b.jsonl"), "w");
+    assert_non_null(f);
+    for (int i = 0; i < B; i++)
+        fprintf(f, "{\"input_ids\":[%d,%d,%d]}\n", A + i, A + i, A + i);
+    assert_int_equal(fclose(f), 0);
+    put_samples("a.jsonl", A, LONGEST);
+    snprintf(a, sizeof a, "%s", in_scratch("a.jsonl"));
+    snprintf(b, sizeof b, "%s", in_scratch("b.jsonl"));
+    options.weights = weights;
+    options.num_weights = 2;
+
+    uint64_t identity = 0;
+    for (int pack = 0; pack < 2; pack++) {
+        struct tri_dataset *dataset;
+        options.pack_samples = pack;
+        options.max_length = 40;
+        if (tri_dataset_open(&options, (char *[]){a, b}, 2, &target, &dataset) != TRI_OK)
+            fail_msg("%s", tri_error_text());
+        assert_int_equal(tri_dataset_stats(dataset)->epoch_samples, EPOCH);
+        memset(seen, 0, sizeof seen);
+        for (int64_t epoch = 0; epoch < 4; epoch++) {
+            assert_int_equal(read_epoch(dataset, epoch, ids, EPOCH + 1), EPOCH);
+            for (int i = 0; i < A; i++)
+                assert_int_equal(count_of(ids, EPOCH, i), 2);
+            for (int i = 0; i < EPOCH; i++)
+                seen[ids[i]]++;
+        }
+        for (int i = A; i < A + B; i++)
+            assert_int_equal(seen[i], 1);
+        /* Epoch 1 after the others, and in another run: the same. */
+        assert_int_equal(read_epoch(dataset, 1, ids, EPOCH + 1), EPOCH);
+        assert_true(identity != tri_dataset_identity(dataset));
+        identity = tri_dataset_identity(dataset);
+        tri_dataset_close(dataset);
+        assert_int_equal(tri_dataset_open(&options, (char *[]){a, b}, 2, &target, &dataset),
+                         TRI_OK);
+        assert_int_equal(read_epoch(dataset, 1, other, EPOCH + 1), EPOCH);
+        assert_memory_equal(ids, other, EPOCH * sizeof *ids);
+        tri_dataset_close(dataset);
+    }
+
+    struct tri_dataset *dataset;
+    weights[0] = (char *)(uintptr_t) "0";
+    assert_int_equal(tri_dataset_open(&options, (char *[]){a, b}, 2, &target, &dataset),
+                     TRI_INVALID);
+    assert_error_has("data.weights: 0 is not above 0");
+    weights[0] = (char *)(uintptr_t) "many";
+    assert_int_equal(tri_dataset_open(&options, (char *[]){a, b}, 2, &target, &dataset),
+                     TRI_INVALID);
+    assert_error_has("data.weights: ");
+    weights[0] = weights[1] = (char *)(uintptr_t) "1e-3";
+    assert_int_equal(tri_dataset_open(&options, (char *[]){a, b}, 2, &target, &dataset),
+                     TRI_INVALID);
+    assert_error_has("data.weights leave some epoch without a sample");
+    assert_int_equal(tri_dataset_open(&options, (char *[]){a}, 1, &target, &dataset), TRI_INVALID);
+    assert_error_has("data.weights has 2 numbers and data.sources 1 sources");
+}
+
+/* Without shuffling, half of a source is its first half, and then its second. */
+static void test_weights_in_order(void **state)
+{
+    (void)state;
+    char *weights[] = {(char *)(uintptr_t) "0.5"};
+    int ids[10];
+    put_samples("a.jsonl", 10, LONGEST);
+    options.weights = weights;
+    options.num_weights = 1;
+    options.shuffle = false;
+    struct tri_dataset *dataset = must_open_data("a.jsonl");
+    for (int64_t epoch = 0; epoch < 4; epoch++) {
+        assert_int_equal(read_epoch(dataset, epoch, ids, 10), 5);
+        for (int i = 0; i < 5; i++)
+            assert_int_equal(ids[i], i + 5 * (epoch % 2));
+    }
+    tri_dataset_close(dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_compressed_files),
-        FIXTURE_TEST(test_broken_compressed_files),
-        FIXTURE_TEST(test_bad_samples),
-        FIXTURE_TEST(test_one_format_a_file),
+        FIXTURE_TEST(test_compressed_files), FIXTURE_TEST(test_broken_compressed_files),
+        FIXTURE_TEST(test_bad_samples),      FIXTURE_TEST(test_one_format_a_file),
+        FIXTURE_TEST(test_weights),          FIXTURE_TEST(test_weights_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
