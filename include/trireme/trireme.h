@@ -8,6 +8,7 @@
 #include "trireme/adapter.h"
 #include "trireme/comm.h"
 #include "trireme/device.h"
+#include "trireme/lm.h"
 #include "trireme/loss.h"
 #include "trireme/mesh.h"
 #include "trireme/sp.h"
