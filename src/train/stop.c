@@ -4,7 +4,8 @@
 #include <signal.h>
 #include <string.h>
 
-static volatile sig_atomic_t requested;
+/* Ranks that are threads share it; a lock-free atomic may be written by a handler. */
+static _Atomic int requested;
 
 static void ask(int signal_number)
 {
@@ -37,5 +38,5 @@ enum tri_status tri_stop_watch(void)
 
 int tri_stop_requested(void)
 {
-    return (int)requested;
+    return requested;
 }
