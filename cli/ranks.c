@@ -48,14 +48,14 @@ static enum tri_status run_thread(struct tri_comm *comm, void *ctx)
 
 /* Of the ranks of a job one speaks, about errors all do: in whole lines, since they share the
  * terminal. */
-static void be_quiet(const struct tri_launch *launch)
+static void be_quiet(const struct tri_launch_info *launch)
 {
     (void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
     if (launch->rank > 0)
         tri_log_set_level(TRI_LOG_ERROR);
 }
 
-static enum tri_status open_mpi(const struct tri_launch *launch, double timeout,
+static enum tri_status open_mpi(const struct tri_launch_info *launch, double timeout,
                                 struct tri_comm **world)
 {
     struct tri_comm *made = NULL;
@@ -73,7 +73,8 @@ static enum tri_status open_mpi(const struct tri_launch *launch, double timeout,
     return TRI_OK;
 }
 
-static enum tri_status run_mpi(const struct tri_launch *launch, struct ranks *ranks, double timeout)
+static enum tri_status run_mpi(const struct tri_launch_info *launch, struct ranks *ranks,
+                               double timeout)
 {
     struct tri_comm *world = NULL;
     TRI_TRY(open_mpi(launch, timeout, &world));
@@ -83,7 +84,7 @@ static enum tri_status run_mpi(const struct tri_launch *launch, struct ranks *ra
 }
 
 /* The card of this process. A launcher may show each process one card only. */
-static enum tri_status choose_card(const struct tri_launch *launch)
+static enum tri_status choose_card(const struct tri_launch_info *launch)
 {
     int cards = tri_cuda_num_cards();
     int card = cards == 1 || launch->local_rank < 0 ? 0 : launch->local_rank;
@@ -97,7 +98,7 @@ static enum tri_status choose_card(const struct tri_launch *launch)
 
 /* Tell the others, and find out whether one of them was first: then this rank's error is only the
  * echo of that one's, or the same on all ranks. */
-static enum tri_status tell(struct tri_rendezvous *rv, const struct tri_launch *launch,
+static enum tri_status tell(struct tri_rendezvous *rv, const struct tri_launch_info *launch,
                             enum tri_status st, bool *heard)
 {
     char text[1024];
@@ -112,7 +113,7 @@ static enum tri_status tell(struct tri_rendezvous *rv, const struct tri_launch *
 }
 
 /* Over NCCL, with a card a process. */
-static enum tri_status run_cards(const struct tri_launch *launch, struct ranks *ranks,
+static enum tri_status run_cards(const struct tri_launch_info *launch, struct ranks *ranks,
                                  double timeout)
 {
     struct tri_comm *mpi = NULL, *world = NULL;
@@ -181,7 +182,7 @@ static enum tri_status count_ranks(const struct tri_recipe *recipe, bool cuda, i
     return TRI_OK;
 }
 
-static enum tri_status check_launch(const struct tri_launch *launch,
+static enum tri_status check_launch(const struct tri_launch_info *launch,
                                     const struct tri_recipe *recipe, bool cuda)
 {
     if (launch->by == TRI_LAUNCH_SELF || launch->ranks == 1)
@@ -200,8 +201,8 @@ static enum tri_status check_launch(const struct tri_launch *launch,
 }
 
 /* Everything that only looks; `recipe` is closed by the caller. */
-static enum tri_status look(const struct tri_recipe *recipe, struct tri_launch *launch, bool *cuda,
-                            int *count)
+static enum tri_status look(const struct tri_recipe *recipe, struct tri_launch_info *launch,
+                            bool *cuda, int *count)
 {
     TRI_TRY(tri_launch_detect(launch));
     *cuda = wants_cuda(recipe);
@@ -215,7 +216,7 @@ static enum tri_status look(const struct tri_recipe *recipe, struct tri_launch *
 enum tri_status tri_cli_ranks(int argc, char **argv, tri_cli_work *work)
 {
     struct ranks ranks = {argc, argv, work};
-    struct tri_launch launch = {.by = TRI_LAUNCH_NONE, .ranks = 1};
+    struct tri_launch_info launch = {.by = TRI_LAUNCH_NONE, .ranks = 1};
     struct tri_recipe *recipe = NULL;
     bool cuda = false;
     int count = 1;

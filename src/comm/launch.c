@@ -33,9 +33,9 @@ static enum tri_status read_number(const char *name, int *out)
     return TRI_OK;
 }
 
-enum tri_status tri_launch_detect(struct tri_launch *out)
+enum tri_status tri_launch_detect(struct tri_launch_info *out)
 {
-    struct tri_launch launch = {.by = TRI_LAUNCH_NONE, .ranks = 1, .local_rank = -1};
+    struct tri_launch_info launch = {.by = TRI_LAUNCH_NONE, .ranks = 1, .local_rank = -1};
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         if (getenv(launchers[i].rank) == NULL || getenv(launchers[i].size) == NULL ||
             (launchers[i].also != NULL && getenv(launchers[i].also) == NULL))

@@ -12,7 +12,7 @@ enum tri_launcher {
     TRI_LAUNCH_SLURM,    /* srun */
 };
 
-struct tri_launch {
+struct tri_launch_info {
     enum tri_launcher by;
     int ranks; /* that the launcher says it started; 1 without one */
     int rank;
@@ -20,6 +20,6 @@ struct tri_launch {
 };
 
 /* From the environment: RANK and WORLD_SIZE, then Open MPI's, PMI's and Slurm's variables. */
-enum tri_status tri_launch_detect(struct tri_launch *out);
+enum tri_status tri_launch_detect(struct tri_launch_info *out);
 
 #endif

@@ -29,7 +29,7 @@ static const char *value_of(const char *name)
 }
 
 /* As the processes of this program: the parent listens, and rank 0 has its socket. */
-static enum tri_status find_self(const struct tri_launch *launch,
+static enum tri_status find_self(const struct tri_launch_info *launch,
                                  struct tri_rendezvous_place *place, int *fd)
 {
     char *end;
@@ -134,7 +134,7 @@ static enum tri_status find_by_mpi(struct tri_comm *mpi, struct tri_rendezvous_p
     return st;
 }
 
-enum tri_status tri_rendezvous_join(const struct tri_launch *launch, struct tri_comm *mpi,
+enum tri_status tri_rendezvous_join(const struct tri_launch_info *launch, struct tri_comm *mpi,
                                     double timeout, struct tri_rendezvous **out)
 {
     struct tri_rendezvous_place place;

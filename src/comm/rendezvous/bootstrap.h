@@ -13,7 +13,7 @@
  * MASTER_PORT, MASTER_PORT + 1, ... MASTER_PORT + 15; torchrun's own store is at MASTER_PORT, so
  * there the first is MASTER_PORT + 1. Slurm: without these variables rank 0 is on the first node of
  * the job and the port follows from its number. */
-enum tri_status tri_rendezvous_join(const struct tri_launch *launch, struct tri_comm *mpi,
+enum tri_status tri_rendezvous_join(const struct tri_launch_info *launch, struct tri_comm *mpi,
                                     double timeout, struct tri_rendezvous **out);
 
 /* The first name of a Slurm node list: "node[007-010,12],gpu1" gives "node007". */
