@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "data/cache/open.h"
 #include "data/files.h"
 #include "data/formats/chat.h"
 #include "data/index.h"
@@ -18,6 +19,7 @@ struct tri_dataset {
     struct tri_data_files files;
     struct tri_sample_rules rules;
     struct tri_chat_rules *chat;
+    struct tri_cache *cache; /* NULL: samples are read from the files */
     struct tri_index index;
     struct tri_order order;
     uint64_t identity;
@@ -82,20 +84,34 @@ static enum tri_status check_options(const struct tri_data_options *options,
     return TRI_OK;
 }
 
-static enum tri_status open_parts(struct tri_dataset *dataset,
-                                  const struct tri_data_options *options, char *const *sources,
-                                  int64_t num_sources, uint64_t seed)
+/* The index, from the cache if there is one, else from the files. */
+static enum tri_status make_index(struct tri_dataset *dataset,
+                                  const struct tri_data_options *options, bool shared)
 {
     struct tri_columns columns = {.count = 0};
-    TRI_TRY(tri_data_files_open(sources, num_sources, &dataset->files));
-    for (int64_t i = 0; i < dataset->files.count; i++)
-        TRI_TRY(tri_data_file_unpack(&dataset->files.file[i], options->cache_dir));
     dataset->rules.columns = &columns;
-    const enum tri_status st = tri_index_open(&dataset->files, &dataset->rules, options->max_length,
-                                              options->overlength, &dataset->index);
+    enum tri_status st =
+        tri_cache_choose(options, shared, &dataset->files, &dataset->rules, &dataset->cache);
+    if (st == TRI_OK && dataset->cache)
+        st = tri_cache_index(dataset->cache, &dataset->files, options->max_length,
+                             options->overlength, &dataset->index);
+    else if (st == TRI_OK)
+        st = tri_data_files_unpack(&dataset->files, options->cache_dir);
+    if (st == TRI_OK && !dataset->cache)
+        st = tri_index_open(&dataset->files, &dataset->rules, options->max_length,
+                            options->overlength, &dataset->index);
     dataset->rules.columns = NULL;
-    TRI_TRY(st);
-    list_unread_columns(&columns);
+    if (st == TRI_OK)
+        list_unread_columns(&columns);
+    return st;
+}
+
+static enum tri_status open_parts(struct tri_dataset *dataset,
+                                  const struct tri_data_options *options, char *const *sources,
+                                  int64_t num_sources, uint64_t seed, bool shared)
+{
+    TRI_TRY(tri_data_files_open(sources, num_sources, &dataset->files));
+    TRI_TRY(make_index(dataset, options, shared));
     struct tri_mixture mixture;
     TRI_TRY(tri_mixture_of_sources(options, num_sources, &dataset->files, &dataset->index, seed,
                                    &mixture));
@@ -133,8 +149,9 @@ enum tri_status tri_dataset_open(const struct tri_data_options *options, char *c
     enum tri_status st = tri_chat_rules_open(options, target->model_folder, &dataset->chat);
     dataset->rules.chat = dataset->chat;
     if (st == TRI_OK)
-        st = open_parts(dataset, options, sources, num_sources,
-                        options->seed >= 0 ? (uint64_t)options->seed : target->seed);
+        st =
+            open_parts(dataset, options, sources, num_sources,
+                       options->seed >= 0 ? (uint64_t)options->seed : target->seed, target->shared);
     if (st != TRI_OK) {
         tri_dataset_close(dataset);
         return st;
@@ -149,6 +166,7 @@ void tri_dataset_close(struct tri_dataset *dataset)
         return;
     tri_order_close(&dataset->order);
     tri_index_close(&dataset->index);
+    tri_cache_close(dataset->cache);
     tri_data_files_close(&dataset->files);
     tri_chat_rules_close(dataset->chat);
     free(dataset);
@@ -157,6 +175,11 @@ void tri_dataset_close(struct tri_dataset *dataset)
 const struct tri_data_stats *tri_dataset_stats(const struct tri_dataset *dataset)
 {
     return &dataset->index.stats;
+}
+
+const struct tri_index *tri_dataset_index(const struct tri_dataset *dataset)
+{
+    return &dataset->index;
 }
 
 void tri_dataset_report(const struct tri_dataset *dataset, const char *title)
@@ -208,6 +231,26 @@ bool tri_dataset_is_packed(const struct tri_dataset *dataset)
     return dataset->order.pack;
 }
 
+/* Put the tokens of a record behind those of a batch. */
+static enum tri_status take_record(const struct tri_dataset *dataset,
+                                   const struct tri_record *record, struct tri_batch *into)
+{
+    const int64_t at = into->num_tokens, first = record->piece * dataset->order.max_length;
+    struct tri_reading reading;
+    if (dataset->cache) {
+        TRI_TRY(tri_cache_sample(dataset->cache, record, &dataset->rules, &reading.sample));
+        return tri_sample_take(&reading.sample, first, record->tokens, into->ids + at,
+                               into->labels + at, into->positions + at);
+    }
+    TRI_TRY(tri_reading_open(&dataset->files.file[record->file], &dataset->rules, record->offset,
+                             record->bytes, &reading));
+    const enum tri_status st =
+        tri_sample_take(&reading.sample, first, record->tokens, into->ids + at, into->labels + at,
+                        into->positions + at);
+    tri_reading_close(&reading);
+    return st;
+}
+
 static enum tri_status read_record(const struct tri_dataset *dataset, int64_t number,
                                    struct tri_batch *into)
 {
@@ -219,12 +262,7 @@ static enum tri_status read_record(const struct tri_dataset *dataset, int64_t nu
                         "a batch with room for %" PRId64 " tokens holds %" PRId64
                         " and was to take %" PRId64 " more",
                         into->max_tokens, at, record->tokens);
-    struct tri_reading reading;
-    TRI_TRY(tri_reading_open(file, &dataset->rules, record->offset, record->bytes, &reading));
-    enum tri_status st =
-        tri_sample_take(&reading.sample, record->piece * dataset->order.max_length, record->tokens,
-                        into->ids + at, into->labels + at, into->positions + at);
-    tri_reading_close(&reading);
+    enum tri_status st = take_record(dataset, record, into);
     if (st == TRI_OK)
         st = tri_batch_extend(into, record->tokens);
     if (st != TRI_OK)

@@ -22,6 +22,7 @@ struct tri_data_target {
     int64_t vocab;                         /* ids of the model */
     const char *model_folder;              /* has the chat template; NULL: there is none */
     uint64_t seed;                         /* the run's, for when data.seed is -1 */
+    bool shared;                           /* several ranks read it, and wait for each other */
 };
 
 /* Find, check and index the files of `sources` (data.sources or data.eval_sources). Every bad
@@ -40,6 +41,10 @@ void tri_dataset_report(const struct tri_dataset *dataset, const char *title);
 /* Hash of all that decides which tokens come in which order: names and contents of the files, the
  * tokenizer, the options and the seed. Where the files lie does not matter. */
 uint64_t tri_dataset_identity(const struct tri_dataset *dataset);
+
+/* Every sample, or piece of one, and how long it is. */
+struct tri_index;
+const struct tri_index *tri_dataset_index(const struct tri_dataset *dataset);
 
 /* Tokens of the longest sequence there can be: room to reserve for one. */
 int64_t tri_dataset_max_sequence(const struct tri_dataset *dataset);

@@ -172,11 +172,23 @@ static const struct tri_option options[] = {
      .doc = "The date that chat templates write (strftime_now). It is fixed, so that a run gives "
             "the same tokens on every day.",
      .flags = TRI_OPTION_NUMBERS},
+    {.name = "cache",
+     .aliases = "data.use_data_cache",
+     .type = TRI_OPTION_CHOICE,
+     .offset = AT(cache),
+     .fallback = "auto",
+     .choices = "auto=true,build,require,off=false",
+     .doc =
+         "Tokens made once by `trireme data build`. auto: used when they are there (with several "
+         "ranks, large data is built first). build: made before training when they are not. "
+         "require: an error when they are not. off: never used. The numbers are the same.",
+     .flags = TRI_OPTION_MUTABLE},
     {.name = "cache_dir",
      .type = TRI_OPTION_STRING,
      .offset = AT(cache_dir),
-     .doc = "Folder for unpacked copies of .gz and .zst files. Unset: $XDG_CACHE_HOME/trireme, or "
-            "~/.cache/trireme.",
+     .doc =
+         "Folder for tokens made by `trireme data build` and for unpacked copies of .gz and .zst "
+         "files. Unset: $XDG_CACHE_HOME/trireme, or ~/.cache/trireme.",
      .flags = TRI_OPTION_MUTABLE},
     {.name = "add_bos",
      .type = TRI_OPTION_BOOL,

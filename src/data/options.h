@@ -14,6 +14,14 @@ enum tri_overlength {
     TRI_OVERLENGTH_SPLIT
 };
 
+/* What to do about a cache of tokens (data/cache/cache.h). */
+enum tri_cache_use {
+    TRI_CACHE_AUTO,    /* use it when it is there */
+    TRI_CACHE_BUILD,   /* make it when it is not */
+    TRI_CACHE_REQUIRE, /* it must be there */
+    TRI_CACHE_OFF
+};
+
 enum tri_packing_strategy { TRI_PACKING_BEST_FIT, TRI_PACKING_IN_ORDER };
 
 /* What a line of JSONL holds. */
@@ -41,6 +49,7 @@ struct tri_data_options {
     int64_t eval_max_length; /* the same for eval_sources; 0: max_length */
     int overlength;    /* enum tri_overlength; error by default: tokens are never lost silently */
     int on_bad_sample; /* enum tri_on_bad_sample */
+    int cache;         /* enum tri_cache_use */
     bool pack_samples; /* several documents in one sequence, isolated from each other */
     int packing_strategy; /* enum tri_packing_strategy */
     bool group_by_length; /* sequences of a step have similar lengths */

@@ -103,6 +103,7 @@ static enum tri_status open_sources(struct tri_run *run, bool eval, struct tri_d
         .vocab = run->model->arch.vocab,
         .model_folder = run->model_folder,
         .seed = (uint64_t)r->train.seed,
+        .shared = run->mesh.world != NULL,
     };
     TRI_TRY(tri_dataset_open(&options, eval ? options.eval_sources : options.sources,
                              eval ? options.num_eval_sources : options.num_sources, &target, out));

@@ -1,0 +1,68 @@
+/* A part of a cache: the tokens of consecutive samples in one mapped file.
+ *
+ *   header   magic, version, key
+ *   samples  ids int32 (n); labels int32 (n), if not the ids; begins uint8 (n), if there are any;
+ *            each array from a multiple of 8 bytes on
+ *   table    one entry a sample
+ *   footer   how many, where the table is, how far the pass over the data had come, a hash of table
+ *            and footer
+ *
+ * Numbers are stored as they are in memory: a cache belongs to the machine that made it, and the
+ * magic number reads differently on another kind. Everything is checked as if a stranger had
+ * written it: the table when the part is opened, tokens when they are read. */
+#ifndef TRI_DATA_CACHE_PART_H
+#define TRI_DATA_CACHE_PART_H
+
+#include "base/file.h"
+#include "data/index.h"
+
+enum { TRI_CACHE_VERSION = 1 };
+
+enum tri_cache_flag { TRI_CACHE_LABELS = 1, TRI_CACHE_BEGINS = 2, TRI_CACHE_RENDERED = 4 };
+
+struct tri_cache_entry {
+    uint64_t offset; /* of the ids */
+    int64_t tokens;
+    int64_t documents, trained; /* as tri_sample_measure counts them */
+    int64_t line;               /* for messages */
+    uint32_t file;              /* number of the file in the data */
+    uint32_t flags;             /* of enum tri_cache_flag */
+};
+
+/* ---- writing ---------------------------------------------------------------------------------
+ */
+
+struct tri_part_writer;
+
+/* The file appears under its name when it is finished. */
+enum tri_status tri_part_create(const char *path, uint64_t key, struct tri_part_writer **out);
+
+/* Append a sample of at least one token. */
+enum tri_status tri_part_add(struct tri_part_writer *part, const struct tri_sample *sample,
+                             uint32_t file, int64_t line);
+
+uint64_t tri_part_bytes(const struct tri_part_writer *part);
+
+/* Finish the file; `place` is behind its last sample. Closes in every case. */
+enum tri_status tri_part_finish(struct tri_part_writer *part, const struct tri_index_place *place);
+void tri_part_abandon(struct tri_part_writer *part); /* NULL is allowed */
+
+/* ---- reading ---------------------------------------------------------------------------------
+ */
+
+struct tri_part {
+    struct tri_map map;
+    const struct tri_cache_entry *entries; /* (count), in the map */
+    int64_t count;
+    struct tri_index_place place; /* behind the last sample */
+};
+
+enum tri_status tri_part_open(const char *path, uint64_t key, struct tri_part *out);
+void tri_part_close(struct tri_part *part);
+
+/* The sample of an entry, in place: it lives as long as the part and must not be closed. Tokens
+ * are below rules->vocab. */
+enum tri_status tri_part_sample(const struct tri_part *part, int64_t number,
+                                const struct tri_sample_rules *rules, struct tri_sample *out);
+
+#endif
