@@ -15,6 +15,8 @@ static void print(const struct tri_rehearsal *r)
 {
     printf("rehearsed a step over %" PRId64 " tokens a micro-batch in %.1f s\n", r->tokens,
            r->seconds);
+    if (r->ranks > 1)
+        printf("  as the first of %" PRId64 " ranks in ZeRO stage %d\n", r->ranks, r->zero_stage);
     printf("  weights        %9.3f GiB\n", gib(r->plan.weights));
     printf("  gradients      %9.3f GiB\n", gib(r->plan.gradients));
     printf("  optimizer      %9.3f GiB\n", gib(r->plan.optimizer));

@@ -64,6 +64,8 @@ static enum tri_status rehearse(struct tri_run *run, struct tri_backend *dry,
     struct tri_trainer *trainer = NULL;
     double start = tri_clock();
     TRI_TRY(plan_step(recipe, &config, r));
+    r->ranks = world != NULL ? world->size : 1;
+    r->zero_stage = config.zero_stage;
     config.backend = dry;
     config.progress = (struct tri_pass_progress){.ctx = run, .report = tri_run_report};
     TRI_TRY(tri_trainer_open(&config, &trainer));

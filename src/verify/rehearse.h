@@ -8,6 +8,8 @@
 struct tri_rehearsal {
     struct tri_memory_plan plan; /* counted beforehand */
     int64_t tokens;              /* of one micro-batch */
+    int64_t ranks;               /* of which this is the first */
+    int zero_stage;              /* what they divide among them */
     uint64_t trace;              /* of what the rehearsal allocated; equals plan.trace */
     size_t arena_peak;           /* bytes; equals plan.total */
     size_t rss_peak;             /* of the process */

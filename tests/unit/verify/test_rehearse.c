@@ -57,8 +57,12 @@ static void trace_is_that_of_training(void **state)
     (void)state;
     char first[17];
     put_full_samples("full.jsonl", 6, 160);
-    const char *const shared[] = {"--ranks", "2", NULL}; /* the first of two ranks */
-    assert_rehearsed(shared);
+    static const char *const stages[] = {"auto", "0", "1", "2", "3"};
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        /* The first of two ranks. */
+        const char *const shared[] = {"--ranks", "2", "--zero_stage", stages[i], NULL};
+        assert_rehearsed(shared);
+    }
     const char *const plain[] = {NULL};
     assert_rehearsed(plain);
     read_trace(f.out, "allocation trace ", first);
@@ -76,6 +80,32 @@ static void trace_is_that_of_training(void **state)
     char other[17];
     read_trace(f.out, "allocation trace ", other);
     assert_string_not_equal(first, other);
+}
+
+/* Layers that make weights the most of it: 25 MB, of which two layers are 2 MB; gradients as much,
+ * moments twice that. Half of the moments are away in stage 1, of the gradients in stage 2. */
+static void the_lowest_stage_that_fits_is_chosen(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *limit_gb, *stage;
+    } cases[] = {{"1", "ZeRO stage 1"}, {"0.068", "ZeRO stage 2"}, {"0.058", "ZeRO stage 3"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const extra[] = {"--model.hf_config_kwargs",
+                                     "{\"num_hidden_layers\": 24, \"hidden_size\": 128, "
+                                     "\"intermediate_size\": 512}",
+                                     "--data.max_length",
+                                     "160",
+                                     "--ranks",
+                                     "2",
+                                     "--memory_limit_gb",
+                                     cases[i].limit_gb,
+                                     NULL};
+        project_run("rehearse", NULL, extra, &f);
+        assert_finished_well(&f);
+        if (strstr(f.out, cases[i].stage) == NULL)
+            fail_msg("%s GiB: \"%s\" is not in: %s", cases[i].limit_gb, cases[i].stage, f.out);
+    }
 }
 
 static void needs_neither_weights_nor_data(void **state)
@@ -132,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PROJECT_TEST(trace_is_that_of_training),
+        PROJECT_TEST(the_lowest_stage_that_fits_is_chosen),
         PROJECT_TEST(needs_neither_weights_nor_data),
         PROJECT_TEST(refuses_what_does_not_fit),
         PROJECT_TEST(attention_is_what_the_model_pins),
