@@ -1,11 +1,14 @@
-/* A line of JSONL: whatever it holds, it is refused in one line, or every cut of it is a batch. */
+/* A line of JSONL, of every format: whatever it holds, it is refused in one line, or every cut of
+ * it is a batch. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data/batch.h"
+#include "data/formats/chat.h"
 #include "data/sample.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -41,6 +44,35 @@ static void check_cut(const struct tri_sample *sample, int64_t first, int64_t co
         CHECK(batch->positions[batch->doc_begin[d]] == 0);
 }
 
+/* A template that looks at all that a conversation may have. */
+static const char template_text[] =
+    "{% for t in tools %}[{{ t }}]{% endfor %}{% for m in messages %}<{{ m.role }}>"
+    "{{ m.content | trim }}{% for c in m.tool_calls %}{{ c.function.name }}"
+    "{{ c.function.arguments | tojson }}{% endfor %}</s>\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}{{ who }}";
+
+static const struct tri_chat_rules *chat_rules(bool from_file)
+{
+    static struct tri_chat_rules *rules[2];
+    char path[] = "/tmp/fuzz-jsonl-XXXXXX";
+    if (rules[from_file])
+        return rules[from_file];
+    struct tri_data_options options = {.chat_template = (char *)(uintptr_t) "chatml",
+                                       .ignore_empty_think = from_file};
+    if (from_file) {
+        const int fd = mkstemp(path);
+        CHECK(fd >= 0);
+        CHECK(write(fd, template_text, sizeof template_text - 1) > 0);
+        CHECK(close(fd) == 0);
+        options.chat_template = path;
+    }
+    CHECK(tri_chat_rules_open(&options, NULL, &rules[from_file]) == TRI_OK);
+    CHECK(rules[from_file]->chat);
+    if (from_file)
+        CHECK(unlink(path) == 0);
+    return rules[from_file];
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static struct tri_tokenizer *tokenizer;
@@ -57,6 +89,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         .vocab = VOCAB,
         .add_bos = bytes % 2 == 1,
         .add_eos = bytes % 3 == 1,
+        .train_inputs = bytes % 5 == 1,
+        .chat = chat_rules(bytes % 2 == 0),
         .columns = &columns,
     };
     struct tri_sample sample;

@@ -1,4 +1,5 @@
-/* Text through a byte-level tokenizer and back, and cut where no merge joins against not cut. */
+/* Text through a byte-level tokenizer and back, cut where no merge joins against not cut, and where
+ * its bytes lie among the tokens. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -96,6 +97,36 @@ static void check(struct tri_subword *s, const char *text, size_t bytes)
     tri_ids_free(&whole);
 }
 
+/* Every character is a place; tokens cover the text byte after byte. */
+static void check_places(struct tri_subword *s, const char *text, size_t bytes)
+{
+    struct tri_text_place *places = malloc((bytes + 1) * sizeof *places);
+    struct tri_ids ids = {.count = 0};
+    size_t count = 0, begin = 0, end = 0;
+    CHECK(places);
+    for (size_t at = 0; at <= bytes; at++)
+        if (at == bytes || ((unsigned char)text[at] & 0xC0) != 0x80)
+            places[count++].offset = at;
+    CHECK(s->base.encode_at(&s->base, text, bytes, places, count, &ids) == TRI_OK);
+    int64_t token = -1; /* [begin, end) are its bytes */
+    for (size_t i = 0; i < count; i++) {
+        while (token < ids.count && end <= places[i].offset) {
+            begin = end;
+            if (++token == ids.count)
+                break;
+            const struct tri_added_token *added = tri_added_token_of(&s->added, ids.data[token]);
+            const char *name = added ? "" : s->bpe.vocab.token[ids.data[token]].text;
+            end += added ? added->pattern_bytes : 0;
+            for (size_t k = 0; !added && k < s->bpe.vocab.token[ids.data[token]].bytes; k++)
+                end += ((unsigned char)name[k] & 0xC0) != 0x80;
+        }
+        CHECK(places[i].token == token);
+        CHECK(places[i].inside == (token < ids.count && begin < places[i].offset));
+    }
+    tri_ids_free(&ids);
+    free(places);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static struct tri_subword *words, *texts;
@@ -107,5 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     bytes = tri_utf8_valid((const char *)data, bytes);
     check(words, (const char *)data, bytes);
     check(texts, (const char *)data, bytes);
+    check_places(words, (const char *)data, bytes);
+    check_places(texts, (const char *)data, bytes);
     return 0;
 }

@@ -1,0 +1,48 @@
+/* Compressed data: it comes out whole, or is refused in one line; it always ends. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/decompress.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+enum { MOST = 64 << 20 };
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition);                  \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+struct seen {
+    size_t bytes, used, input;
+};
+
+static enum tri_status take(void *ctx, const void *data, size_t bytes, size_t used)
+{
+    struct seen *seen = ctx;
+    CHECK(data && bytes > 0);
+    CHECK(used >= seen->used && used <= seen->input);
+    seen->bytes += bytes;
+    seen->used = used;
+    return seen->bytes > MOST ? tri_fail(TRI_IO, "enough") : TRI_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    for (int coding = TRI_GZIP; coding <= TRI_ZSTD; coding++) {
+        struct seen seen = {.input = bytes};
+        const struct tri_decompress_sink sink = {&seen, take};
+        if (tri_decompress((enum tri_coding)coding, "input", data, bytes, &sink) == TRI_OK)
+            continue;
+        CHECK(tri_error_text()[0] != '\0');
+        CHECK(!strpbrk(tri_error_text(), "\n\r\033"));
+        tri_error_clear();
+    }
+    return 0;
+}
