@@ -228,7 +228,7 @@ int64_t tri_dataset_sequences(const struct tri_dataset *dataset, int64_t epoch)
 
 bool tri_dataset_is_packed(const struct tri_dataset *dataset)
 {
-    return dataset->order.pack;
+    return dataset->order.pack || !tri_mixture_is_even(&dataset->order.mixture);
 }
 
 /* Put the tokens of a record behind those of a batch. */
