@@ -7,7 +7,8 @@
  *
  * Rules
  * 1. Work is queued on the stream: NCCL runs it in order with the stream's kernels, the CPU
- *    communicators have finished when the call returns. Buffers belong to the call until then.
+ *    communicators have finished when the call returns. Buffers belong to the call until then. An
+ *    all-to-all with the stream NULL is one of host memory everywhere, and has then finished too.
  * 2. No wait is without a deadline. A rank that fails calls tri_comm_abort; every wait of every
  *    other rank of the whole job then ends with TRI_PEER and a text that names the first rank that
  *    failed and its reason. A peer that is gone or late ends in TRI_COMM after `timeout` seconds.

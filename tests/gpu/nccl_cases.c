@@ -301,6 +301,14 @@ enum tri_status nccl_case_host(struct tri_comm *comm, struct tri_stream *s)
     return TRI_OK;
 }
 
+/* Tables of host memory: the cases of the other communicators. */
+enum tri_status nccl_case_host_blocks(struct tri_comm *comm, struct tri_stream *s)
+{
+    (void)s;
+    TRI_TRY(case_all_to_all(comm));
+    return case_all_to_all(comm);
+}
+
 /* Halves in reversed order, single ranks, and all again; each used, closed, and made once more. */
 enum tri_status nccl_case_split(struct tri_comm *comm, struct tri_stream *s)
 {

@@ -11,6 +11,7 @@ enum tri_status nccl_case_reductions(struct tri_comm *comm, struct tri_stream *s
 enum tri_status nccl_case_gather(struct tri_comm *comm, struct tri_stream *s);
 enum tri_status nccl_case_queue(struct tri_comm *comm, struct tri_stream *s);
 enum tri_status nccl_case_host(struct tri_comm *comm, struct tri_stream *s);
+enum tri_status nccl_case_host_blocks(struct tri_comm *comm, struct tri_stream *s);
 enum tri_status nccl_case_split(struct tri_comm *comm, struct tri_stream *s);
 
 #endif

@@ -26,9 +26,13 @@ static enum tri_status all_is_well(struct tri_comm *comm, struct tri_stream *s)
         const char *name;
         enum tri_status (*run)(struct tri_comm *, struct tri_stream *);
     } cases[] = {
-        {"all-to-all", nccl_case_all_to_all}, {"all-to-all in rounds", nccl_case_rounds},
-        {"all-reduce", nccl_case_reductions}, {"gather, scatter, broadcast", nccl_case_gather},
-        {"the own queue", nccl_case_queue},   {"host values", nccl_case_host},
+        {"all-to-all", nccl_case_all_to_all},
+        {"all-to-all in rounds", nccl_case_rounds},
+        {"all-reduce", nccl_case_reductions},
+        {"gather, scatter, broadcast", nccl_case_gather},
+        {"the own queue", nccl_case_queue},
+        {"host values", nccl_case_host},
+        {"all-to-all of host memory", nccl_case_host_blocks},
         {"split groups", nccl_case_split},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -248,6 +248,8 @@ static enum tri_status exchange(struct exchange *x)
 enum tri_status tri_nccl_all_to_all(struct tri_comm *base, struct tri_stream *s, int parts,
                                     const struct tri_block *send, const struct tri_block *recv)
 {
+    if (s == NULL)
+        return tri_nccl_host_all_to_all(base, parts, send, recv);
     struct tri_nccl_comm *comm = tri_nccl_of(base);
     struct exchange x = {.comm = comm, .stream = s->stream, .parts = parts};
     x.budget = TRI_NCCL_SLOT_BYTES / (size_t)base->size / 256 * 256;

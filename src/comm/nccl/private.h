@@ -97,6 +97,10 @@ void tri_nccl_unwatch(struct tri_nccl_job *job);
 /* ---- all-to-all (exchange.c) ---- */
 enum tri_status tri_nccl_all_to_all(struct tri_comm *comm, struct tri_stream *s, int parts,
                                     const struct tri_block *send, const struct tri_block *recv);
+/* The same of host memory: finished when it returns (host.c). */
+enum tri_status tri_nccl_host_all_to_all(struct tri_comm *comm, int parts,
+                                         const struct tri_block *send,
+                                         const struct tri_block *recv);
 enum tri_status tri_nccl_exchange_open(struct tri_nccl_comm *comm);
 void tri_nccl_exchange_close(struct tri_nccl_comm *comm);
 
