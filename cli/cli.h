@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "comm/comm.h"
+#include "comm/thread/thread.h"
 #include "recipe/recipe.h"
 
 struct tri_cli_verb {
@@ -43,6 +43,19 @@ enum tri_status tri_cli_recipe(int argc, char **argv, struct tri_recipe **out);
  * copy of the recipe, all but the first silent. `world` is NULL when there is one rank. */
 typedef enum tri_status tri_cli_work(struct tri_recipe *recipe, struct tri_comm *world);
 enum tri_status tri_cli_ranks(int argc, char **argv, tri_cli_work *work);
+
+/* What decides how ranks are started. */
+struct tri_cli_start {
+    const char *backend; /* of pass/options.h; NULL: auto */
+    int64_t ranks;       /* 0: all cards, or one on the CPU */
+    double timeout;      /* comm.timeout */
+};
+
+/* Run `function` on every rank: as threads, as processes that are this program with the same
+ * arguments again (`argv`, the verb first), or as one of a launcher's. `world` is NULL for a rank
+ * that is alone. */
+enum tri_status tri_cli_start_ranks(int argc, char **argv, const struct tri_cli_start *how,
+                                    tri_rank_function *function, void *ctx);
 
 /* The end of a verb: print the error, if there is one, and give the exit code. */
 int tri_cli_end(enum tri_status status);

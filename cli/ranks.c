@@ -12,7 +12,6 @@
 #include "comm/nccl/nccl.h"
 #include "comm/processes.h"
 #include "comm/rendezvous/bootstrap.h"
-#include "comm/thread/thread.h"
 
 /* Seconds that ranks have to end after one of them failed; a process that does not is killed. */
 static const double grace = 20;
@@ -20,27 +19,20 @@ static const double grace = 20;
 /* Seconds within which the hub says which rank failed first. */
 static const double news_seconds = 2;
 
-struct ranks {
+/* What every rank does, and how to start this program again. */
+struct job {
     int argc;
     char **argv;
-    tri_cli_work *work;
+    tri_rank_function *function;
+    void *ctx;
 };
-
-static enum tri_status run_rank(struct tri_comm *comm, void *ctx)
-{
-    const struct ranks *ranks = ctx;
-    struct tri_recipe *recipe = NULL;
-    TRI_TRY(tri_recipe_open(ranks->argv[1], ranks->argc - 2, ranks->argv + 2, &recipe));
-    enum tri_status st = ranks->work(recipe, comm);
-    tri_recipe_close(recipe);
-    return st;
-}
 
 static enum tri_status run_thread(struct tri_comm *comm, void *ctx)
 {
+    const struct job *job = ctx;
     if (comm->rank > 0)
         tri_log_mute(); /* the error of whoever failed first is told by the first thread's caller */
-    return run_rank(comm, ctx);
+    return job->function(comm, job->ctx);
 }
 
 /* ---- as one process of a job that a launcher started -------------------------------------------
@@ -73,12 +65,12 @@ static enum tri_status open_mpi(const struct tri_launch_info *launch, double tim
     return TRI_OK;
 }
 
-static enum tri_status run_mpi(const struct tri_launch_info *launch, struct ranks *ranks,
+static enum tri_status run_mpi(const struct tri_launch_info *launch, const struct job *job,
                                double timeout)
 {
     struct tri_comm *world = NULL;
     TRI_TRY(open_mpi(launch, timeout, &world));
-    enum tri_status st = run_rank(world, ranks);
+    enum tri_status st = job->function(world, job->ctx);
     tri_comm_mpi_finish(world, st);
     return st;
 }
@@ -113,7 +105,7 @@ static enum tri_status tell(struct tri_rendezvous *rv, const struct tri_launch_i
 }
 
 /* Over NCCL, with a card a process. */
-static enum tri_status run_cards(const struct tri_launch_info *launch, struct ranks *ranks,
+static enum tri_status run_cards(const struct tri_launch_info *launch, const struct job *job,
                                  double timeout)
 {
     struct tri_comm *mpi = NULL, *world = NULL;
@@ -127,7 +119,7 @@ static enum tri_status run_cards(const struct tri_launch_info *launch, struct ra
     if (st == TRI_OK)
         st = tri_comm_nccl_open(rv, tri_cuda_card(), timeout, &world);
     if (st == TRI_OK)
-        st = run_rank(world, ranks);
+        st = job->function(world, job->ctx);
     if (st != TRI_OK && rv != NULL)
         st = tell(rv, launch, st, &heard);
     tri_comm_close(world);
@@ -143,31 +135,31 @@ static enum tri_status run_cards(const struct tri_launch_info *launch, struct ra
  */
 
 /* A process a card, each of which is this program again. */
-static enum tri_status start_processes(const struct ranks *ranks, int count)
+static enum tri_status start_processes(const struct job *job, int count)
 {
     static char self[] = "trireme";
-    char **argv = calloc((size_t)ranks->argc + 2, sizeof *argv);
+    char **argv = calloc((size_t)job->argc + 2, sizeof *argv);
     if (argv == NULL)
         return tri_fail(TRI_NOMEM, "no memory to start ranks");
     argv[0] = self;
-    for (int i = 0; i < ranks->argc; i++)
-        argv[i + 1] = ranks->argv[i];
+    for (int i = 0; i < job->argc; i++)
+        argv[i + 1] = job->argv[i];
     enum tri_status st = tri_processes_run("/proc/self/exe", argv, count, grace);
     free(argv);
     return st;
 }
 
 /* As tri_machine_open chooses. */
-static bool wants_cuda(const struct tri_recipe *recipe)
+static bool wants_cuda(const struct tri_cli_start *how)
 {
-    const char *backend = recipe->pass.backend != NULL ? recipe->pass.backend : "auto";
+    const char *backend = how->backend != NULL ? how->backend : "auto";
     return strcmp(backend, "cuda") == 0 || (strcmp(backend, "auto") == 0 && tri_cuda_available());
 }
 
 /* How many ranks to start: `ranks`, or all cards, or one on the CPU. */
-static enum tri_status count_ranks(const struct tri_recipe *recipe, bool cuda, int *out)
+static enum tri_status count_ranks(const struct tri_cli_start *how, bool cuda, int *out)
 {
-    int count = (int)recipe->train.ranks;
+    int count = (int)how->ranks;
     int cards = cuda ? tri_cuda_num_cards() : 0;
     if (cuda && cards == 0)
         return tri_cuda_choose_card(0); /* says why there is none */
@@ -183,14 +175,14 @@ static enum tri_status count_ranks(const struct tri_recipe *recipe, bool cuda, i
 }
 
 static enum tri_status check_launch(const struct tri_launch_info *launch,
-                                    const struct tri_recipe *recipe, bool cuda)
+                                    const struct tri_cli_start *how, bool cuda)
 {
     if (launch->by == TRI_LAUNCH_SELF || launch->ranks == 1)
         return TRI_OK;
-    if (recipe->train.ranks > 1)
+    if (how->ranks > 1)
         return tri_fail(TRI_INVALID,
                         "ranks: %lld, but a launcher started %d processes already: leave ranks out",
-                        (long long)recipe->train.ranks, launch->ranks);
+                        (long long)how->ranks, launch->ranks);
     if (!cuda && launch->by == TRI_LAUNCH_TORCHRUN)
         return tri_fail(
             TRI_UNSUPPORTED,
@@ -200,39 +192,58 @@ static enum tri_status check_launch(const struct tri_launch_info *launch,
     return TRI_OK;
 }
 
-/* Everything that only looks; `recipe` is closed by the caller. */
-static enum tri_status look(const struct tri_recipe *recipe, struct tri_launch_info *launch,
-                            bool *cuda, int *count)
+enum tri_status tri_cli_start_ranks(int argc, char **argv, const struct tri_cli_start *how,
+                                    tri_rank_function *function, void *ctx)
 {
-    TRI_TRY(tri_launch_detect(launch));
-    *cuda = wants_cuda(recipe);
-    TRI_TRY(check_launch(launch, recipe, *cuda));
-    *count = 1;
-    if (launch->by == TRI_LAUNCH_NONE)
-        TRI_TRY(count_ranks(recipe, *cuda, count));
-    return TRI_OK;
+    struct job job = {argc, argv, function, ctx};
+    struct tri_launch_info launch = {.by = TRI_LAUNCH_NONE, .ranks = 1};
+    int count = 1;
+    bool cuda = wants_cuda(how);
+    TRI_TRY(tri_launch_detect(&launch));
+    TRI_TRY(check_launch(&launch, how, cuda));
+    if (launch.by == TRI_LAUNCH_NONE)
+        TRI_TRY(count_ranks(how, cuda, &count));
+    if (launch.ranks == 1 && count == 1) {
+        if (cuda && launch.local_rank > 0)
+            TRI_TRY(choose_card(&launch));
+        return function(NULL, ctx);
+    }
+    if (launch.by != TRI_LAUNCH_NONE)
+        return cuda ? run_cards(&launch, &job, how->timeout) : run_mpi(&launch, &job, how->timeout);
+    return cuda ? start_processes(&job, count)
+                : tri_comm_threads_run(count, how->timeout, run_thread, &job);
+}
+
+/* ---- a verb with a recipe ----------------------------------------------------------------------
+ */
+
+struct verb {
+    int argc;
+    char **argv;
+    tri_cli_work *work;
+    struct tri_recipe *recipe; /* for a rank that is alone */
+};
+
+static enum tri_status run_verb(struct tri_comm *comm, void *ctx)
+{
+    const struct verb *verb = ctx;
+    struct tri_recipe *recipe = NULL;
+    if (comm == NULL)
+        return verb->work(verb->recipe, NULL);
+    TRI_TRY(tri_recipe_open(verb->argv[1], verb->argc - 2, verb->argv + 2, &recipe));
+    enum tri_status st = verb->work(recipe, comm);
+    tri_recipe_close(recipe);
+    return st;
 }
 
 enum tri_status tri_cli_ranks(int argc, char **argv, tri_cli_work *work)
 {
-    struct ranks ranks = {argc, argv, work};
-    struct tri_launch_info launch = {.by = TRI_LAUNCH_NONE, .ranks = 1};
-    struct tri_recipe *recipe = NULL;
-    bool cuda = false;
-    int count = 1;
-    TRI_TRY(tri_cli_recipe(argc, argv, &recipe));
-    enum tri_status st = look(recipe, &launch, &cuda, &count);
-    double timeout = recipe->train.comm_timeout;
-    bool alone = launch.ranks == 1 && count == 1;
-    if (st == TRI_OK && alone && cuda && launch.local_rank > 0)
-        st = choose_card(&launch);
-    if (st == TRI_OK && alone)
-        st = work(recipe, NULL);
-    tri_recipe_close(recipe);
-    if (st != TRI_OK || alone)
-        return st;
-    if (launch.by != TRI_LAUNCH_NONE)
-        return cuda ? run_cards(&launch, &ranks, timeout) : run_mpi(&launch, &ranks, timeout);
-    return cuda ? start_processes(&ranks, count)
-                : tri_comm_threads_run(count, timeout, run_thread, &ranks);
+    struct verb verb = {argc, argv, work, NULL};
+    TRI_TRY(tri_cli_recipe(argc, argv, &verb.recipe));
+    struct tri_cli_start how = {.backend = verb.recipe->pass.backend,
+                                .ranks = verb.recipe->train.ranks,
+                                .timeout = verb.recipe->train.comm_timeout};
+    enum tri_status st = tri_cli_start_ranks(argc, argv, &how, run_verb, &verb);
+    tri_recipe_close(verb.recipe);
+    return st;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ckpt/hf.h"
-#include "comm/thread/thread.h"
 #include "train/machine.h"
 #include "train/trainer.h"
 #include "verify/golden.h"
@@ -34,8 +33,9 @@ struct check {
     struct tri_backend *backend;
     struct tri_trainer *trainer;
     struct bounds bounds;
-    struct tri_comm *comm; /* the ranks that share the work; NULL: one */
-    FILE *to;              /* NULL on all ranks but the first */
+    struct tri_comm *comm;     /* the ranks that share the work; NULL: one */
+    struct tri_comm *sequence; /* the same ranks again: exchanges must not wait for the rest */
+    FILE *to;                  /* NULL on all ranks but the first */
     struct tri_check_result result;
 };
 
@@ -257,7 +257,7 @@ static enum tri_status open_trainer(struct check *c, const struct tri_check_way 
                                         .optimizer = &c->golden.optimizer,
                                         .clip = c->golden.clip,
                                         .world = c->comm,
-                                        .sequence = c->comm,
+                                        .sequence = c->sequence,
                                         .zero_stage = way->zero_stage};
     TRI_TRY(tri_machine_open(pass, &c->backend));
     TRI_TRY(tri_machine_dtype(c->backend, way->dtype, &config.act));
@@ -280,49 +280,32 @@ static enum tri_status open_trainer(struct check *c, const struct tri_check_way 
     return TRI_OK;
 }
 
-/* What every rank needs to know. */
-struct job {
-    const char *folder;
-    struct tri_check_way way;
-    FILE *to;
-    struct tri_check_result result; /* of the first rank */
-};
-
-static enum tri_status check_rank(struct tri_comm *comm, void *ctx)
+static enum tri_status check_all(struct check *c, const struct tri_check_way *way)
 {
-    struct job *job = ctx;
-    bool first = comm == NULL || comm->rank == 0;
-    struct check c = {.folder = job->folder, .comm = comm, .to = first ? job->to : NULL};
-    enum tri_status st;
-    TRI_TRY_GOTO(st, tri_golden_open(job->folder, &c.golden), close_all);
-    TRI_TRY_GOTO(st, open_trainer(&c, &job->way), close_all);
-    TRI_TRY_GOTO(st, check_logits(&c), close_all);
-    TRI_TRY_GOTO(st, check_steps(&c), close_all);
-    TRI_TRY_GOTO(st, check_weights(&c), close_all);
-    if (first)
-        job->result = c.result;
-close_all:
+    if (c->comm != NULL)
+        TRI_TRY(c->comm->ops->split(c->comm, 0, c->comm->rank, &c->sequence));
+    TRI_TRY(tri_golden_open(c->folder, &c->golden));
+    TRI_TRY(open_trainer(c, way));
+    TRI_TRY(check_logits(c));
+    TRI_TRY(check_steps(c));
+    return check_weights(c);
+}
+
+enum tri_status tri_check(const char *folder, const struct tri_check_way *way,
+                          struct tri_comm *world, FILE *to, struct tri_check_result *out)
+{
+    struct check c = {.folder = folder, .comm = world, .to = to};
+    struct tri_pass_options pass = *way->pass; /* strings are borrowed */
+    struct tri_check_way mine = *way;
+    if (world != NULL && pass.threads == 0)
+        pass.threads = 1; /* ranks are the threads */
+    mine.pass = &pass;
+    enum tri_status st = check_all(&c, &mine);
+    if (st == TRI_OK)
+        *out = c.result;
     tri_trainer_close(c.trainer);
     tri_machine_close(c.backend);
     tri_golden_close(&c.golden);
+    tri_comm_close(c.sequence);
     return st;
-}
-
-enum tri_status tri_check(const char *folder, const struct tri_check_way *way, FILE *to,
-                          struct tri_check_result *out)
-{
-    struct job job = {.folder = folder, .way = *way, .to = to};
-    struct tri_pass_options alone = *way->pass; /* strings are borrowed */
-    char cpu[] = "cpu";
-    if (way->ranks > 1) {
-        alone.threads = 1; /* ranks are the threads */
-        if (alone.backend == NULL || strcmp(alone.backend, "auto") == 0)
-            alone.backend = cpu; /* threads exchange host memory */
-        job.way.pass = &alone;
-        TRI_TRY(tri_comm_threads_run(way->ranks, 600, check_rank, &job));
-    } else {
-        TRI_TRY(check_rank(NULL, &job));
-    }
-    *out = job.result;
-    return TRI_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "comm/comm.h"
 #include "pass/options.h"
 
 struct tri_check_result {
@@ -16,14 +17,16 @@ struct tri_check_result {
 struct tri_check_way {
     const struct tri_pass_options *pass;
     const char *dtype; /* model.dtype; NULL: auto */
-    int ranks;         /* that share the sequence, as threads of this process */
-    int zero_stage;    /* what they divide among them (zero/zero.h) */
+    int zero_stage;    /* what the ranks divide among them (zero/zero.h) */
 };
 
 /* Run the golden folder and print the table to `to`: logits, loss, the worst gradient by name,
  * gradient norms, the losses, the weights after the last step; each with its error and bound. A row
- * over its bound is not an error of this function. */
-enum tri_status tri_check(const char *folder, const struct tri_check_way *way, FILE *to,
-                          struct tri_check_result *out);
+ * over its bound is not an error of this function.
+ *
+ * All ranks of `world` (NULL: one) call it and share the sequence; `to` may be NULL, and is on all
+ * but the first. With several ranks each computes with one thread if pass->threads is 0. */
+enum tri_status tri_check(const char *folder, const struct tri_check_way *way,
+                          struct tri_comm *world, FILE *to, struct tri_check_result *out);
 
 #endif

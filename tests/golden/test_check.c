@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include "ckpt/hf.h"
+#include "comm/thread/thread.h"
 #include "verify/check.h"
 
 static struct finished f;
@@ -15,25 +16,50 @@ static const struct tri_pass_options *pass_options(void)
     return &options;
 }
 
+/* What every rank does. */
+struct rank_job {
+    const char *folder;
+    struct tri_check_way way;
+    FILE *to;
+    struct tri_check_result result; /* of the first rank */
+};
+
+static enum tri_status check_rank(struct tri_comm *world, void *ctx)
+{
+    struct rank_job *job = ctx;
+    bool first = world == NULL || world->rank == 0;
+    struct tri_check_result result;
+    TRI_TRY(tri_check(job->folder, &job->way, world, first ? job->to : NULL, &result));
+    if (first)
+        job->result = result;
+    return TRI_OK;
+}
+
 /* The table that `check` prints without its first line, which names the folder; NULL when it
  * fails. The caller frees it. */
 static char *check_split(const char *folder, int ranks, int zero_stage, int64_t chunk_size,
                          struct tri_check_result *result)
 {
     struct tri_pass_options options = *pass_options();
-    options.chunk_size = chunk_size;
+    char cpu[] = "cpu";
     char *text = NULL;
     size_t bytes = 0;
     FILE *memory = open_memstream(&text, &bytes);
     assert_non_null(memory);
-    struct tri_check_way way = {
-        .pass = &options, .dtype = "float32", .ranks = ranks, .zero_stage = zero_stage};
-    enum tri_status st = tri_check(folder, &way, memory, result);
+    options.chunk_size = chunk_size;
+    if (ranks > 1)
+        options.backend = cpu; /* threads exchange host memory */
+    struct rank_job job = {.folder = folder,
+                           .way = {.pass = &options, .dtype = "float32", .zero_stage = zero_stage},
+                           .to = memory};
+    enum tri_status st =
+        ranks > 1 ? tri_comm_threads_run(ranks, 100, check_rank, &job) : check_rank(NULL, &job);
     assert_int_equal(fclose(memory), 0);
     if (st != TRI_OK) {
         free(text);
         return NULL;
     }
+    *result = job.result;
     size_t first = strcspn(text, "\n");
     memmove(text, text + first, bytes - first + 1);
     return text;
