@@ -270,8 +270,8 @@ static void refuses_what_it_cannot_honour(void **state)
     line_fails("bf16: true", "use model.dtype: bfloat16");
     line_fails("deepspeed: ds.json", "put its keys into the recipe");
     line_fails("deepspeed: {frob: 1}", "unknown key");
-    line_fails("data.eval_sources: [{type: huggingface_instruct, name_or_path: x}]",
-               "data.sources.type: not supported: chat");
+    line_fails("data.eval_sources: [{type: huggingface_vlm, name_or_path: x}]",
+               "data.sources.type: not supported: a source is a file, and data.format says");
     line_fails("data.eval_sources: [{type: huggingface}]", "needs name_or_path");
     line_fails("checkpoint: [{output_dir: a}, {output_dir: b}]", "expected one mapping");
 }
