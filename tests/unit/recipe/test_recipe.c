@@ -498,7 +498,7 @@ static void reads_the_examples(void **state)
 {
     (void)state;
     static const char *const names[] = {"tiny-byte-llama", "continue-pretraining",
-                                        "long-documents-packed"};
+                                        "long-documents-packed", "chat"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/../examples/%s.yml", TEST_DATA, names[i]);
