@@ -107,6 +107,8 @@ enum tri_status tri_trainer_init(struct tri_trainer *t, uint64_t seed)
         for (int64_t row = 0; row < param->dim[0] && st == TRI_OK; row += rows_at_once) {
             int64_t rows = param->dim[0] - row < rows_at_once ? param->dim[0] - row : rows_at_once;
             int64_t n = rows * width;
+            if (!tri_zero_holds_rows(flat.zero, &flat.buffer, p, row, rows))
+                continue;
 #pragma omp parallel for schedule(static)
             for (int64_t i = 0; i < n; i++)
                 block[i] =

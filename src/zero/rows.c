@@ -25,6 +25,12 @@ static struct tri_range held(const struct tri_zero *z, const struct tri_zero_buf
     return (struct tri_range){begin, end > begin ? end - begin : 0};
 }
 
+bool tri_zero_holds_rows(const struct tri_zero *z, const struct tri_zero_buffer *buffer, int param,
+                         int64_t row, int64_t rows)
+{
+    return held(z, buffer, param, span_of(z, param, row, rows), z->partition.rank).count > 0;
+}
+
 /* Where elements of a unit that this rank holds are in the buffer. */
 static struct tri_view view_of(const struct tri_zero *z, const struct tri_zero_buffer *buffer,
                                int param, struct tri_range range)

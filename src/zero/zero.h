@@ -104,6 +104,9 @@ struct tri_zero_buffer {
 /* Do ranks have to read together, because each holds a part? */
 bool tri_zero_is_shared(const struct tri_zero *zero, const struct tri_zero_buffer *buffer);
 
+/* Does this rank hold any of the rows? */
+bool tri_zero_holds_rows(const struct tri_zero *zero, const struct tri_zero_buffer *buffer,
+                         int param, int64_t row, int64_t rows);
 /* Write those of the rows that this rank holds. `host`: (rows, width) float32. */
 enum tri_status tri_zero_write_rows(struct tri_zero *zero, const struct tri_zero_buffer *buffer,
                                     int param, int64_t row, int64_t rows, const float *host);

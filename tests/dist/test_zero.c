@@ -355,12 +355,59 @@ static void weights_follow_their_masters(void **state)
     }
 }
 
+/* ---- a rank that fails -------------------------------------------------------------------------
+ */
+
+struct failing_job {
+    int zero_stage;
+    int64_t nth; /* allocation of rank 1 that fails */
+    bool done;   /* the step has no such allocation */
+};
+
+static enum tri_status fail_in_a_step(struct tri_comm *world, void *ctx)
+{
+    struct failing_job *job = ctx;
+    struct tiny_way way = tiny_way(false);
+    way.zero_stage = job->zero_stage;
+    way.pass.chunk_size = 16;
+    struct tiny tiny = tiny_open_on(tiny_models[1].config, &way, world, world);
+    struct tri_batch batch = two_documents();
+    struct tri_step_stats stats;
+    if (world->rank == 1)
+        tri_arena_fail_at(tiny.trainer->exec.arena, job->nth);
+    enum tri_status st = tri_train_step(tiny.trainer, &batch, 1, 1e-2, &stats);
+    if (world->rank == 1)
+        job->done = st == TRI_OK;
+    tri_batch_close(&batch);
+    tiny_close(&tiny);
+    return st;
+}
+
+/* Wherever one rank runs out of memory, the job ends at once and names it: the others are in some
+ * collective of a walk then. */
+static void a_rank_that_fails_ends_the_step_of_all(void **state)
+{
+    (void)state;
+    for (int stage = 0; stage <= 3; stage++) {
+        struct failing_job job = {.zero_stage = stage, .nth = 1};
+        for (; !job.done; job.nth += job.nth < 4 ? 1 : 17) {
+            enum tri_status st = tri_comm_threads_run(RANKS, 100, fail_in_a_step, &job);
+            if (job.done)
+                assert_int_equal(st, TRI_OK);
+            else if (st != TRI_NOMEM || strstr(tri_error_text(), "rank 1: no room for") == NULL)
+                fail_msg("stage %d, allocation %d: %s", stage, (int)job.nth, tri_error_text());
+        }
+        assert_true(job.nth > 30);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_collectives_give_the_same_bits),
         cmocka_unit_test(rows_are_read_from_whoever_holds_them),
         cmocka_unit_test(weights_follow_their_masters),
+        cmocka_unit_test(a_rank_that_fails_ends_the_step_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
