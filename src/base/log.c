@@ -10,7 +10,7 @@
 static enum tri_log_level max_level = TRI_LOG_INFO;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool progress_on_screen;
-static double last_progress;
+static double next_progress; /* clock of the next line that may be printed */
 static _Thread_local bool muted;
 
 void tri_log_set_level(enum tri_log_level level)
@@ -21,6 +21,11 @@ void tri_log_set_level(enum tri_log_level level)
 void tri_log_mute(void)
 {
     muted = true;
+}
+
+static bool on_terminal(void)
+{
+    return isatty(STDERR_FILENO) != 0;
 }
 
 static void clear_progress(void)
@@ -52,11 +57,11 @@ void tri_progress(const char *format, ...)
     if (max_level < TRI_LOG_INFO || muted)
         return;
     pthread_mutex_lock(&lock);
-    bool terminal = isatty(STDERR_FILENO) != 0;
+    bool terminal = on_terminal();
     double now = tri_clock();
     /* A terminal is refreshed ten times a second at most, a log file gets a line every ten. */
-    if (now - last_progress >= (terminal ? 0.1 : 10.0)) {
-        last_progress = now;
+    if (now >= next_progress) {
+        next_progress = now + (terminal ? 0.1 : 10.0);
         if (terminal)
             fputs("\r\033[K", stderr);
         va_list args;
@@ -75,7 +80,8 @@ void tri_progress_end(void)
 {
     pthread_mutex_lock(&lock);
     clear_progress();
-    last_progress = 0;
+    /* What takes less than two seconds leaves no line in a log file. */
+    next_progress = tri_clock() + (on_terminal() ? 0.1 : 2.0);
     fflush(stderr);
     pthread_mutex_unlock(&lock);
 }

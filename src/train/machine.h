@@ -27,6 +27,10 @@ size_t tri_machine_capacity(const struct tri_backend *backend,
 /* Highest resident set of this process so far, in bytes. */
 size_t tri_machine_peak_rss(void);
 
+/* Most memory that computing took so far: of the card what the arena holds, of the CPU the resident
+ * set of the process. */
+size_t tri_machine_peak(const struct tri_backend *backend, const struct tri_arena *arena);
+
 /* Rate of a large matrix product in FLOP/s, measured for about `seconds`: the roof that MFU is a
  * part of. */
 enum tri_status tri_machine_measure_roof(struct tri_backend *backend, enum tri_dtype act,

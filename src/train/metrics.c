@@ -100,12 +100,17 @@ static double job_roof(const struct tri_run *run)
     return run->roof_flops * (double)ranks;
 }
 
+static size_t peak_bytes(const struct tri_run *run)
+{
+    return tri_machine_peak(run->backend, run->trainer->exec.arena);
+}
+
 static void print_step(const struct tri_run *run, const struct tri_step_stats *s, double seconds,
                        double step_seconds)
 {
     char tokens[24], trained[24], eta[24];
     int64_t total = run->schedule.total_steps;
-    double used = (double)tri_machine_peak_rss() / 0x1p30;
+    double used = (double)peak_bytes(run) / 0x1p30;
     tri_duration_text((double)(total - run->state.step) * step_seconds, eta);
     tri_info("step %" PRId64 "/%" PRId64 " %.0f%% | loss %.4f (ema %.4f) | gnorm %.3f | lr %.2e | "
              "%s tok (%s trained) | %.2f s (fwd %.2f bwd %.2f opt %.2f) | %.0f tok/s | MFU %.1f%% "
@@ -145,7 +150,7 @@ enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *ru
     tri_metric_real(&row, "update_seconds", s->update_s);
     tri_metric_real(&row, "mfu", s->model_flops / seconds / job_roof(run));
     tri_metric_real(&row, "hfu", s->ran_flops / seconds / job_roof(run));
-    tri_metric_int(&row, "peak_bytes", (int64_t)tri_machine_peak_rss());
+    tri_metric_int(&row, "peak_bytes", (int64_t)peak_bytes(run));
     tri_metric_text(&row, "allocation_trace", trace);
     return write_row(m, &row);
 }
