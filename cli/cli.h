@@ -20,6 +20,7 @@ extern const size_t tri_cli_num_verbs;
 
 int tri_cli_train(int argc, char **argv);
 int tri_cli_eval(int argc, char **argv);
+int tri_cli_data(int argc, char **argv);
 int tri_cli_check(int argc, char **argv);
 int tri_cli_rehearse(int argc, char **argv);
 int tri_cli_info(int argc, char **argv);
@@ -56,6 +57,11 @@ struct tri_cli_start {
  * that is alone. */
 enum tri_status tri_cli_start_ranks(int argc, char **argv, const struct tri_cli_start *how,
                                     tri_rank_function *function, void *ctx);
+
+/* The part of `data inspect` behind its arguments: what the data of an opened run is made of. Shows
+ * the first `samples` sequences, `tokens` of each. */
+struct tri_run;
+enum tri_status tri_cli_inspect(struct tri_run *run, int64_t samples, int64_t tokens);
 
 /* The end of a verb: print the error, if there is one, and give the exit code. */
 int tri_cli_end(enum tri_status status);

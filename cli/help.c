@@ -33,9 +33,10 @@ static void print_front_page(void)
         "       checkpoint:\n"
         "         output_dir: out\n"
         "\n"
-        "  2. trireme rehearse my.yml        see in seconds what a step needs\n"
-        "  3. trireme train my.yml           train; type it again to go on where it stopped\n"
-        "  4. out/ is a Hugging Face model: load it in Transformers or vLLM as it is\n"
+        "  2. trireme data inspect my.yml    see what will be trained on\n"
+        "  3. trireme rehearse my.yml        see in seconds what a step needs\n"
+        "  4. trireme train my.yml           train; type it again to go on where it stopped\n"
+        "  5. out/ is a Hugging Face model: load it in Transformers or vLLM as it is\n"
         "\n"
         "`trireme help VERB` explains a verb, `trireme help recipe` every key.\n"
         "Recipes to start from are in the folder examples/ of the sources.\n");

@@ -27,6 +27,24 @@ const struct tri_cli_verb tri_cli_verbs[] = {
      "\n"
      "  trireme eval my.yml --model.name_or_path out --model.init checkpoint\n" RECIPE_KEYS,
      tri_cli_eval},
+    {"data", "build | inspect RECIPE [--key value]...", "Make tokens once; see what is trained on",
+     "\n"
+     "  trireme data inspect my.yml [-n 3] [--tokens 400]\n"
+     "      Shows the first sequences of training as the model gets them, trained tokens in "
+     "colour\n"
+     "      (in [brackets] where there is no terminal, or with NO_COLOR), how long the samples "
+     "are,\n"
+     "      how full packed sequences get, what each data.overlength would lose, and how the "
+     "number\n"
+     "      of steps comes about. Nothing is written.\n"
+     "\n"
+     "  trireme data build my.yml\n"
+     "      Tokenizes data.sources and data.eval_sources once, on all cores, into data.cache_dir.\n"
+     "      Training finds these tokens by itself as long as files, tokenizer, template and masks\n"
+     "      are the same; lengths, packing and seed may change. Stop it and start it again: it "
+     "goes\n"
+     "      on where it was.\n" RECIPE_KEYS,
+     tri_cli_data},
     {"rehearse", "RECIPE [--key value]...", "Show in seconds what a long step needs",
      "\n"
      "Makes and touches every allocation of a training step over data.max_length tokens, but "

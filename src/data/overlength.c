@@ -65,6 +65,41 @@ static enum tri_status truncate_sample(struct tri_index *index, int64_t limit,
     return push(index, record, documents, trained);
 }
 
+static int length_class(int64_t tokens)
+{
+    int i = 0;
+    while (tokens > 1 && i < TRI_LENGTH_CLASSES - 1) {
+        tokens /= 2;
+        i++;
+    }
+    return i;
+}
+
+static void lose(struct tri_policy_loss *loss, const struct tri_sample *sample, int64_t trained,
+                 int64_t kept, int64_t kept_trained)
+{
+    loss->samples += kept == 0;
+    loss->tokens += sample->tokens - kept;
+    loss->trained += trained - kept_trained;
+}
+
+/* What each policy makes of a sample that is too long, whichever is in force. */
+static void weigh_policies(struct tri_data_stats *stats, int64_t limit,
+                           const struct tri_sample *sample, int64_t trained)
+{
+    int64_t documents, some, kept = 0, kept_trained = 0;
+    lose(&stats->loss[TRI_OVERLENGTH_DROP], sample, trained, 0, 0);
+    for (int64_t first = 0; first < sample->tokens; first += limit) {
+        const int64_t left = sample->tokens - first, count = left < limit ? left : limit;
+        tri_sample_measure(sample, first, count, &documents, &some);
+        kept += some > 0 ? count : 0;
+        kept_trained += some;
+        if (first == 0)
+            lose(&stats->loss[TRI_OVERLENGTH_TRUNCATE], sample, trained, kept, kept_trained);
+    }
+    lose(&stats->loss[TRI_OVERLENGTH_SPLIT], sample, trained, kept, kept_trained);
+}
+
 enum tri_status tri_index_add(struct tri_index *index, struct tri_length_rule *rule,
                               const struct tri_sample *sample, struct tri_record record,
                               int64_t line)
@@ -89,6 +124,7 @@ enum tri_status tri_index_add_measured(struct tri_index *index, struct tri_lengt
                                          : "");
     stats->samples++;
     stats->rendered += sample->rendered;
+    stats->lengths[length_class(sample->tokens)]++;
     if (sample->tokens > stats->longest)
         stats->longest = sample->tokens;
     if (sample->tokens <= rule->limit) {
@@ -102,6 +138,7 @@ enum tri_status tri_index_add_measured(struct tri_index *index, struct tri_lengt
         rule->first_line = line;
         rule->first_tokens = sample->tokens;
     }
+    weigh_policies(stats, rule->limit, sample, trained);
     switch ((enum tri_overlength)rule->policy) {
     case TRI_OVERLENGTH_ERROR: /* reported at the end, with how many there are */
         return TRI_OK;

@@ -4,6 +4,14 @@
 
 #include <stdint.h>
 
+/* What a way to treat samples that are too long takes away. */
+struct tri_policy_loss {
+    int64_t samples; /* that nothing is left of */
+    int64_t tokens, trained;
+};
+
+enum { TRI_LENGTH_CLASSES = 40, TRI_POLICIES = 4 };
+
 struct tri_data_stats {
     /* As found in the files. */
     int64_t files;
@@ -11,6 +19,7 @@ struct tri_data_stats {
     int64_t rendered; /* of them: conversations, written by the chat template */
     int64_t bad;      /* samples that were passed over (data.on_bad_sample: skip) */
     int64_t longest;  /* tokens of the longest sample */
+    int64_t lengths[TRI_LENGTH_CLASSES]; /* samples of 2^i to 2^(i + 1) - 1 tokens */
     /* What one epoch trains on, after the over-length policy. */
     int64_t pieces;    /* samples, or parts of split ones */
     int64_t documents; /* runs of tokens that do not see each other */
@@ -26,6 +35,8 @@ struct tri_data_stats {
     int64_t overlong;     /* samples longer than data.max_length */
     int64_t tokens_lost;  /* dropped, cut off, or in parts of split samples that train nothing */
     int64_t trained_lost; /* targets among them, and those that lay on a cut */
+    /* What each policy would take away, by enum tri_overlength. */
+    struct tri_policy_loss loss[TRI_POLICIES];
 };
 
 #endif

@@ -342,6 +342,22 @@ enum tri_status tri_run_open_model(struct tri_recipe *recipe, struct tri_run **o
     return TRI_OK;
 }
 
+enum tri_status tri_run_open_data(struct tri_recipe *recipe, struct tri_run **out)
+{
+    struct tri_run *run = NULL;
+    TRI_TRY(new_run(recipe, &run));
+    run->mesh.num_replicas = 1;
+    enum tri_status st = open_model(run);
+    if (st == TRI_OK)
+        st = open_data(run, TRI_RUN_TRAIN);
+    if (st != TRI_OK) {
+        tri_run_close(run);
+        return st;
+    }
+    *out = run;
+    return TRI_OK;
+}
+
 void tri_run_close(struct tri_run *run)
 {
     if (run == NULL)

@@ -52,6 +52,10 @@ void tri_run_close(struct tri_run *run);
 /* Only the model and the machine (for `rehearse`, which needs no data or weights). */
 enum tri_status tri_run_open_model(struct tri_recipe *recipe, struct tri_run **out);
 
+/* Only the data and what reads it: config, tokenizer, datasets, loader (for `data`, which needs no
+ * weights and no machine). */
+enum tri_status tri_run_open_data(struct tri_recipe *recipe, struct tri_run **out);
+
 /* Mean loss over all sequences of data.eval_sources, forward only (eval.c). */
 struct tri_eval_result {
     double loss;

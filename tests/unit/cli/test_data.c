@@ -1,0 +1,190 @@
+/* trireme data build and data inspect, as a user meets them. */
+#include "program.h"
+
+static struct finished f;
+
+/* A path of the scratch folder that lives as long as the test. */
+static const char *kept(int i, const char *name)
+{
+    static char paths[2][PROGRAM_PATH];
+    snprintf(paths[i], sizeof paths[i], "%s/%s", scratch, name);
+    return paths[i];
+}
+
+/* "trireme data WHAT recipe.yml EXTRA..." */
+static void data(const char *what, const char *environment, const char *const *extra)
+{
+    const char *args[PROGRAM_MAX_ARGS] = {"data", what, kept(0, "recipe.yml")};
+    for (int i = 0; extra != NULL && extra[i] != NULL; i++)
+        args[3 + i] = extra[i];
+    program_run(environment, args, &f);
+}
+
+static void shows(const char *text)
+{
+    if (strstr(f.out, text) == NULL)
+        fail_msg("\"%s\" is not in: %s", text, f.out);
+}
+
+static void inspect_tells_what_training_will_see(void **state)
+{
+    (void)state;
+    static const char *const extra[] = {
+        "-n", "2", "--tokens", "30", "--epochs", "2", "--train_iters", "0", NULL};
+    data("inspect", NULL, extra);
+    assert_finished_well(&f);
+    shows("1 files, 60 samples; an epoch trains on ");
+    shows("lengths in tokens (60 samples, the longest has ");
+    shows("  ##################################################");
+    shows("too long: no sample is longer than 192 tokens");
+    shows("packing: ");
+    shows("data.packing_strategy: best_fit makes ");
+    shows("data.packing_strategy: in_order makes ");
+    shows("(1 micro_batch_size x 1 gradient_accumulation_steps x 1 replicas)");
+    shows("epochs: 2, so ");
+    shows("what is trained is in [brackets]");
+    shows("\nsequence 0: ");
+    shows("\nsequence 1: ");
+    assert_null(strstr(f.out, "sequence 2: "));
+    shows(" tokens more (--tokens shows them)");
+    assert_null(strchr(f.out, '\033'));
+    assert_false(has("out")); /* nothing is written */
+}
+
+/* The steps that inspect counts are those that training takes. */
+static void inspect_counts_the_steps_of_training(void **state)
+{
+    (void)state;
+    static const char *const extra[] = {
+        "--epochs", "1.5", "--train_iters", "0", "--micro_batch_size", "3", NULL};
+    data("inspect", NULL, extra);
+    assert_finished_well(&f);
+    const char *at = strstr(f.out, "so ");
+    assert_non_null(at);
+    const long steps = strtol(at + 3, NULL, 10);
+    project_run("train", NULL, extra, &f);
+    assert_finished_well(&f);
+    char last[64];
+    snprintf(last, sizeof last, "step %ld/%ld ", steps, steps);
+    assert_non_null(strstr(f.err, last));
+}
+
+/* Masks as labels say: what is not trained stands outside the brackets. */
+static void inspect_shows_masks(void **state)
+{
+    (void)state;
+    put_text(in_scratch("train.jsonl"),
+             "{\"input_ids\": [81, 58, 32, 119, 104, 111, 63, 32, 65, 58, 32, 109, 101, 46, 27],"
+             " \"labels\": [-100, -100, -100, -100, -100, -100, -100, -100, -100, -100, -100, 109,"
+             " 101, 46, -100]}\n");
+    data("inspect", NULL, NULL);
+    assert_finished_well(&f);
+    shows("sequence 0: 15 tokens, 3 trained, 1 document\nQ: who? A: [me.]\\x1B\n");
+}
+
+static void inspect_weighs_every_policy(void **state)
+{
+    (void)state;
+    static const char *const extra[] = {"-n", "0", "--data.overlength", "error", NULL};
+    FILE *file = fopen(in_scratch("train.jsonl"), "w");
+    assert_non_null(file);
+    fputs("{\"text\": \"short\"}\n{\"text\": \"", file); /* 7 tokens with bos and eos */
+    for (int i = 0; i < 497; i++)
+        fputc('x', file);
+    fputs("\"}\n", file); /* 499 = 192 + 192 + 115 */
+    assert_int_equal(fclose(file), 0);
+    data("inspect", NULL, extra);
+    assert_finished_well(&f);
+    shows("1 of 2 samples are longer than data.max_length 192; data.overlength: error, so training "
+          "will not start");
+    shows("drop     loses         1 samples,          499 tokens,          498 of them trained");
+    shows("truncate loses         0 samples,          307 tokens,          307 of them trained");
+    shows("split    loses         0 samples,            0 tokens,            2 of them trained");
+    project_run("train", NULL, extra + 2, &f);
+    assert_one_error(&f, "train.jsonl:2: this sample has 499 tokens");
+}
+
+static void build_then_train_from_the_cache(void **state)
+{
+    (void)state;
+    const char *const cache[] = {"--data.cache_dir", kept(1, "cache"), NULL};
+    data("build", NULL, cache);
+    assert_finished_well(&f);
+    shows("data.sources: 60 samples, ");
+    assert_non_null(strstr(f.err, "tokens come from the cache "));
+    assert_true(has("cache/tokens"));
+    assert_false(has("out"));
+    data("build", NULL, cache); /* again: it is there */
+    assert_finished_well(&f);
+    assert_int_equal(count_entries(in_scratch("cache/tokens")), 2);
+
+    /* Half of the run from the files, the rest from the cache: the same run. */
+    const char *const half[] = {"--exit_iteration", "6", "--data.cache", "off", NULL};
+    train_well(half);
+    assert_int_equal(rename(in_scratch("train.jsonl"), in_scratch("elsewhere.jsonl")), 0);
+    project_run("train", NULL, cache, &f);
+    assert_one_error(&f, "train.jsonl"); /* the key is that of the file */
+    assert_int_equal(rename(in_scratch("elsewhere.jsonl"), in_scratch("train.jsonl")), 0);
+    project_run("train", NULL, cache, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "tokens come from the cache "));
+    assert_non_null(strstr(f.err, "resumed from"));
+    char whole[PROGRAM_PATH];
+    snprintf(whole, sizeof whole, "%s/whole", scratch);
+    const char *const all[] = {"--checkpoint.output_dir", whole, "--data.cache", "off", NULL};
+    train_well(all);
+    assert_same_model("out", "whole");
+}
+
+static void a_cache_that_does_not_fit_is_told_of(void **state)
+{
+    (void)state;
+    const char *const cache[] = {"--data.cache_dir", kept(1, "cache"), NULL};
+    const char *const other[] = {"--data.cache_dir",
+                                 kept(1, "cache"),
+                                 "--data.add_eos",
+                                 "false",
+                                 "--data.cache",
+                                 "require",
+                                 NULL};
+    data("build", NULL, cache);
+    assert_finished_well(&f);
+    project_run("train", NULL, other, &f);
+    assert_one_error(&f, "run trireme data build with this recipe");
+    assert_non_null(strstr(f.err, "was made with other settings"));
+    assert_true(other[6] == NULL);
+}
+
+static void mistakes_cost_one_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *args[5], *error;
+    } cases[] = {
+        {{"data", NULL}, "trireme data inspect RECIPE"},
+        {{"data", "biuld", NULL}, "unknown 'data biuld'"},
+        {{"data", "build", NULL}, "trireme data build RECIPE"},
+        {{"data", "inspect", "x.yml", "-n", NULL}, "-n: a number is missing"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        program_run(NULL, cases[i].args, &f);
+        assert_one_error(&f, cases[i].error);
+    }
+    static const char *const many[] = {"-n", "many", NULL};
+    data("inspect", NULL, many);
+    assert_one_error(&f, "-n: ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PROJECT_TEST(inspect_tells_what_training_will_see),
+        PROJECT_TEST(inspect_counts_the_steps_of_training),
+        PROJECT_TEST(inspect_shows_masks),
+        PROJECT_TEST(inspect_weighs_every_policy),
+        PROJECT_TEST(build_then_train_from_the_cache),
+        PROJECT_TEST(a_cache_that_does_not_fit_is_told_of),
+        PROJECT_TEST(mistakes_cost_one_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
