@@ -1,4 +1,8 @@
-/* Evaluation: the same forward as training, over every sequence of data.eval_sources. */
+/* Evaluation: the same forward as training, over every sequence of data.eval_sources.
+ *
+ * Each sequence is evaluated once in the whole job: sequence group g of G takes sequences g, g + G,
+ * g + 2G and so on, one at a time. What comes out is a sum and a count over all of them, so that
+ * neither the number of ranks nor the batches of training change it. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -6,43 +10,84 @@
 #include "base/log.h"
 #include "train/run.h"
 
+/* The ranks that work on a sequence together, and how many such groups there are. */
+struct group {
+    int64_t index, count;
+    bool speaks; /* this rank counts for its group, whose ranks all know the same sums */
+};
+
+static struct group group_of(const struct tri_run *run)
+{
+    const struct tri_mesh *mesh = &run->mesh;
+    if (mesh->world != NULL && run->recipe->train.disable_in_eval)
+        return (struct group){mesh->world->rank, mesh->world->size, true};
+    return (struct group){mesh->replica, mesh->num_replicas,
+                          mesh->sequence == NULL || mesh->sequence->rank == 0};
+}
+
+/* What was found, to be summed over ranks. Counts of tokens are exact below 2^53. */
+struct sums {
+    double loss, trained, tokens;
+};
+
+static enum tri_status evaluate(struct tri_run *run, const struct group *group, int64_t sequences,
+                                struct tri_batch *batch, struct sums *sums)
+{
+    /* Everybody goes through as many rounds, for in stage 3 of ZeRO they gather the weights
+     * together; a group without a sequence goes through an empty one. */
+    int64_t rounds = (sequences + group->count - 1) / group->count;
+    for (int64_t round = 0; round < rounds; round++) {
+        double loss;
+        int64_t trained;
+        int64_t i = round * group->count + group->index;
+        tri_batch_clear(batch);
+        if (i < sequences)
+            TRI_TRY(tri_dataset_read(run->eval, 0, i, batch));
+        TRI_TRY(tri_train_eval(run->trainer, batch, &loss, &trained));
+        if (group->speaks) {
+            sums->loss += loss;
+            sums->trained += (double)trained;
+            sums->tokens += (double)batch->num_tokens;
+        }
+        tri_progress("evaluating: sequence %" PRId64 "/%" PRId64,
+                     (round + 1) * group->count < sequences ? (round + 1) * group->count
+                                                            : sequences,
+                     sequences);
+    }
+    return run->mesh.world == NULL ? TRI_OK : tri_comm_sum_double(run->mesh.world, &sums->loss, 3);
+}
+
+static enum tri_status check(const struct sums *sums)
+{
+    if (sums->trained == 0)
+        return tri_fail(TRI_INVALID, "data.eval_sources hold no trained token");
+    if (!isfinite(sums->loss))
+        return tri_fail(TRI_NONFINITE,
+                        "the loss on data.eval_sources is %g: lower optimizer.learning_rate, or "
+                        "look at the weights and the data",
+                        sums->loss);
+    return TRI_OK;
+}
+
 enum tri_status tri_run_eval(struct tri_run *run, struct tri_eval_result *out)
 {
     struct tri_eval_result r = {.sequences = tri_dataset_sequences(run->eval, 0)};
+    struct sums sums = {0};
+    struct group group = group_of(run);
     struct tri_batch batch;
     double start = tri_clock();
-    double sum = 0;
     TRI_TRY(tri_batch_open(tri_dataset_max_sequence(run->eval), &batch));
-    enum tri_status st = TRI_OK;
     run->evaluating = true;
-    for (int64_t i = 0; i < r.sequences; i++) {
-        double loss;
-        int64_t trained;
-        tri_batch_clear(&batch);
-        TRI_TRY_GOTO(st, tri_dataset_read(run->eval, 0, i, &batch), close_batch);
-        TRI_TRY_GOTO(st, tri_train_eval(run->trainer, &batch, &loss, &trained), close_batch);
-        sum += loss;
-        r.trained += trained;
-        r.tokens += batch.num_tokens;
-        tri_progress("evaluating: sequence %" PRId64 "/%" PRId64, i + 1, r.sequences);
-    }
+    enum tri_status st = evaluate(run, &group, r.sequences, &batch, &sums);
+    run->evaluating = false;
     tri_progress_end();
-    if (r.trained == 0) {
-        st = tri_fail(TRI_INVALID, "data.eval_sources hold no trained token");
-        goto close_batch;
-    }
-    if (!isfinite(sum)) {
-        st = tri_fail(TRI_NONFINITE,
-                      "the loss on data.eval_sources is %g: lower optimizer.learning_rate, or look "
-                      "at the weights and the data",
-                      sum);
-        goto close_batch;
-    }
-    r.loss = sum / (double)r.trained;
+    tri_batch_close(&batch);
+    TRI_TRY(st);
+    TRI_TRY(check(&sums));
+    r.loss = sums.loss / sums.trained;
+    r.trained = (int64_t)sums.trained;
+    r.tokens = (int64_t)sums.tokens;
     r.seconds = tri_clock() - start;
     *out = r;
-close_batch:
-    run->evaluating = false;
-    tri_batch_close(&batch);
-    return st;
+    return TRI_OK;
 }

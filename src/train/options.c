@@ -81,6 +81,16 @@ static const struct tri_option options[] = {
      .max = INFINITY,
      .doc = "Steps between evaluations on data.eval_sources. 0: never.",
      .flags = TRI_OPTION_MUTABLE},
+    {.name = "disable_in_eval",
+     .aliases = "sp_disable_in_eval",
+     .type = TRI_OPTION_BOOL,
+     .offset = AT(disable_in_eval),
+     .fallback = "false",
+     .doc =
+         "Evaluate with whole sequences on each rank, each rank its own ones, instead of sharing "
+         "every sequence as training does. Faster for many short sequences; a long one needs "
+         "more memory. The loss is the same.",
+     .flags = TRI_OPTION_MUTABLE},
     {.name = "overfit_first_batch",
      .type = TRI_OPTION_BOOL,
      .offset = AT(overfit_first_batch),

@@ -20,6 +20,7 @@ struct tri_train_options {
     double gradient_clipping;            /* 1.0; 0: off */
     int64_t seed;                        /* 42 */
     int64_t eval_interval;               /* steps; 0: never */
+    bool disable_in_eval;                /* evaluate whole sequences on each rank; false */
     bool overfit_first_batch;            /* train on the first step's data again and again */
     int64_t log_interval;                /* steps between printed lines; 1. metrics.jsonl has all */
     char **report_to;                    /* files of metrics beside metrics.jsonl */

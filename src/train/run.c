@@ -183,6 +183,7 @@ static struct tri_trainer_config trainer_config(struct tri_run *run, enum tri_ru
         .world = run->mesh.world,
         .sequence = run->mesh.sequence,
         .zero_stage = run->zero_stage,
+        .eval_whole = r->train.disable_in_eval,
     };
 }
 

@@ -56,7 +56,8 @@ enum tri_status tri_run_open_model(struct tri_recipe *recipe, struct tri_run **o
  * weights and no machine). */
 enum tri_status tri_run_open_data(struct tri_recipe *recipe, struct tri_run **out);
 
-/* Mean loss over all sequences of data.eval_sources, forward only (eval.c). */
+/* Mean loss over all sequences of data.eval_sources, forward only; of the whole job, equal on all
+ * ranks (eval.c). */
 struct tri_eval_result {
     double loss;
     int64_t tokens, trained, sequences;

@@ -133,14 +133,16 @@ enum tri_status tri_train_step(struct tri_trainer *t, const struct tri_batch *ba
 enum tri_status tri_train_eval(struct tri_trainer *t, const struct tri_batch *batch,
                                double *loss_sum, int64_t *trained)
 {
-    TRI_TRY(tri_pass_loss_reset(t->pass));
-    TRI_TRY(tri_pass_begin(t->pass, batch, false));
-    TRI_TRY(tri_pass_forward(t->pass));
-    TRI_TRY(tri_pass_loss(t->pass, 0.0));
-    TRI_TRY(tri_pass_loss_read(t->pass, loss_sum));
-    tri_pass_end(t->pass);
-    if (t->sequence != NULL)
-        TRI_TRY(tri_comm_sum_double(t->sequence, loss_sum, 1));
+    struct tri_pass *pass = t->eval_pass;
+    struct tri_comm *sequence = pass->net.exchange.comm;
+    TRI_TRY(tri_pass_loss_reset(pass));
+    TRI_TRY(tri_pass_begin(pass, batch, false));
+    TRI_TRY(tri_pass_forward(pass));
+    TRI_TRY(tri_pass_loss(pass, 0.0));
+    TRI_TRY(tri_pass_loss_read(pass, loss_sum));
+    tri_pass_end(pass);
+    if (sequence != NULL)
+        TRI_TRY(tri_comm_sum_double(sequence, loss_sum, 1));
     *trained = batch->num_trained;
     return TRI_OK;
 }

@@ -43,9 +43,17 @@ enum tri_status tri_trainer_open(const struct tri_trainer_config *config, struct
                                    .options = config->pass,
                                    .progress = config->progress};
     TRI_TRY_GOTO(st, tri_pass_open(&pass, &t->pass), close_zero);
+    t->eval_pass = t->pass;
+    if (config->eval_whole && config->sequence != NULL) {
+        /* A pass of its own, so that nothing of training's has to be changed and put back. */
+        pass.sequence = NULL;
+        TRI_TRY_GOTO(st, tri_pass_open(&pass, &t->eval_pass), close_pass);
+    }
     *out = t;
     return TRI_OK;
 
+close_pass:
+    tri_pass_close(t->pass);
 close_zero:
     tri_zero_close(t->zero);
 close_arena:
@@ -59,6 +67,8 @@ void tri_trainer_close(struct tri_trainer *t)
 {
     if (t == NULL)
         return;
+    if (t->eval_pass != t->pass)
+        tri_pass_close(t->eval_pass);
     tri_pass_close(t->pass);
     tri_zero_close(t->zero);
     tri_arena_close(t->exec.arena);

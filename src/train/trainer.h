@@ -16,9 +16,10 @@ struct tri_trainer {
     struct tri_zero *zero; /* weights and gradients, and which rank holds them */
     struct tri_optimizer optimizer;
     struct tri_pass *pass;
-    double clip;               /* largest global gradient norm; 0: no clipping */
-    struct tri_comm *world;    /* all ranks; NULL: one rank. Not owned */
-    struct tri_comm *sequence; /* those that share this rank's sequences; NULL: nobody */
+    struct tri_pass *eval_pass; /* of evaluations: the same one, or one with whole sequences */
+    double clip;                /* largest global gradient norm; 0: no clipping */
+    struct tri_comm *world;     /* all ranks; NULL: one rank. Not owned */
+    struct tri_comm *sequence;  /* those that share this rank's sequences; NULL: nobody */
 };
 
 struct tri_trainer_config {
@@ -34,6 +35,7 @@ struct tri_trainer_config {
     struct tri_pass_progress progress;
     struct tri_comm *world, *sequence; /* NULL: one rank */
     int zero_stage;                    /* 0 to 3: what the ranks of the world divide among them */
+    bool eval_whole;                   /* an evaluation has its sequences whole on each rank */
 };
 
 /* Take all memory that lives as long as the run. Weights are undefined until loaded or drawn.
@@ -73,7 +75,9 @@ enum tri_status tri_train_gradients(struct tri_trainer *trainer, const struct tr
 enum tri_status tri_train_update(struct tri_trainer *trainer, double lr,
                                  struct tri_step_stats *stats);
 
-/* Summed loss and trained tokens of a batch over its sequence group, forward only. */
+/* Summed loss and trained tokens of a batch over its sequence group, forward only. With eval_whole
+ * the batch is this rank's alone. In stage 3 of ZeRO all ranks of the world call it equally often:
+ * one that has nothing left gives an empty batch. */
 enum tri_status tri_train_eval(struct tri_trainer *trainer, const struct tri_batch *batch,
                                double *loss_sum, int64_t *trained);
 

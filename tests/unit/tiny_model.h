@@ -57,6 +57,7 @@ struct tiny_way {
     bool exact;  /* float64 by the reference kernels; else float32 by the fast ones */
     int threads; /* 0: one */
     int zero_stage;
+    bool eval_whole;
     struct tri_pass_options pass;
 };
 
@@ -130,7 +131,8 @@ static inline struct tiny tiny_open_on(const char *config, const struct tiny_way
                                          .clip = 1.0,
                                          .world = world,
                                          .sequence = sequence,
-                                         .zero_stage = way->zero_stage};
+                                         .zero_stage = way->zero_stage,
+                                         .eval_whole = way->eval_whole};
     if (tri_trainer_open(&trainer, &tiny.trainer) != TRI_OK)
         fail_msg("%s", tri_error_text());
     tiny_weights(tiny.trainer, false);
