@@ -31,6 +31,8 @@ bench-gpu: ## speed on the card, as ratios to a copy and a product of the same r
 	@tools/install_deps.sh build
 	@tools/build.sh gpu
 	@build/gpu/bench/trireme_bench_cuda
+	@build/gpu/bench/trireme_bench_cuda_attn causal 8192 8192 causal 32768 32768 causal 131072 131072 causal 65536 262144
+	@for tokens in 65536 131072; do build/gpu/bench/trireme_bench_step bench/llama-8b-2-layers.json $$tokens || exit; done
 
 format: ## format the sources
 	@tools/format.sh
