@@ -37,6 +37,8 @@ static enum tri_status by_exchange(struct tri_comm *comm, const void *send,
     enum tri_status st =
         blocks != NULL ? TRI_OK : tri_fail(TRI_NOMEM, "no memory for %d blocks", comm->size);
     st = tri_comm_all_well(comm, st);
+    if (send == NULL) /* nothing to send: a block without bytes still needs an address */
+        send = blocks;
     if (st == TRI_OK) {
         int64_t from = 0;
         int64_t to = 0;
