@@ -3,6 +3,7 @@
  *
  *   build/release/examples/own_loop MODEL TEXT [RANKS [STEPS [LENGTH [own]]]]
  *   build/release/examples/own_loop examples/tiny-byte-llama README.md 2 10 1024
+ *   mpirun -np 2 build/release/examples/own_loop examples/tiny-byte-llama README.md mpi 10 1024
  *
  * MODEL is a folder with config.json, whose weights are drawn from a seed; TEXT is read one token a
  * byte and cut into samples of LENGTH. A step takes one sample of every rank. With `own` the update
@@ -212,25 +213,36 @@ static unsigned char *read_text(const char *path, int64_t *bytes)
     return text;
 }
 
+/* As one of the processes that mpirun started. */
+static enum tri_status run_mpi(struct options *o)
+{
+    struct tri_comm *world;
+    TRY(tri_comm_mpi_open(600, &world));
+    o->ranks = tri_comm_size(world);
+    enum tri_status st = run_rank(world, o);
+    tri_comm_mpi_finish(world, st);
+    return st;
+}
+
 int main(int argc, char **argv)
 {
+    bool mpi = argc > 3 && strcmp(argv[3], "mpi") == 0;
     struct options o = {.model = argc > 1 ? argv[1] : NULL,
-                        .ranks = argc > 3 ? atoi(argv[3]) : 2,
+                        .ranks = argc > 3 && !mpi ? atoi(argv[3]) : 2,
                         .steps = argc > 4 ? atoll(argv[4]) : 10,
                         .length = argc > 5 ? atoll(argv[5]) : 1024,
                         .own_update = argc > 6 && strcmp(argv[6], "own") == 0};
     if (argc < 3 || o.ranks < 1 || o.steps < 1 || o.length < 1) {
-        fprintf(stderr, "usage: %s MODEL TEXT [RANKS [STEPS [LENGTH [own]]]]\n", argv[0]);
+        fprintf(stderr, "usage: %s MODEL TEXT [RANKS|mpi [STEPS [LENGTH [own]]]]\n", argv[0]);
         return 2;
     }
     o.text = read_text(argv[2], &o.bytes);
-    if (o.bytes < o.ranks * o.length) {
-        fprintf(stderr, "error: %s has fewer than %d samples of %lld bytes\n", argv[2], o.ranks,
-                (long long)o.length);
+    if (o.bytes < o.length) {
+        fprintf(stderr, "error: %s has no sample of %lld bytes\n", argv[2], (long long)o.length);
         free(o.text);
         return 1;
     }
-    enum tri_status st = tri_comm_threads_run(o.ranks, 600, run_rank, &o);
+    enum tri_status st = mpi ? run_mpi(&o) : tri_comm_threads_run(o.ranks, 600, run_rank, &o);
     free(o.text);
     if (st != TRI_OK)
         fprintf(stderr, "error: %s\n", tri_error_text());
