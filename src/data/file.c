@@ -27,7 +27,6 @@ static int64_t modified(const struct stat *info)
 static enum tri_status refuse_known_kinds(const char *path, const char *name)
 {
     static const char *const kinds[][2] = {
-        {".json", "write one object a line and call it .jsonl (jq -c '.[]' FILE > FILE.jsonl)"},
         {".parquet", "convert it to .jsonl (python3 -c \"import pandas; pandas.read_parquet('FILE')"
                      ".to_json('FILE.jsonl', orient='records', lines=True)\")"},
         {".arrow", "convert it to .jsonl (Dataset.from_file(FILE).to_json(...) of the Python "
@@ -78,7 +77,7 @@ static enum tri_status open_set(struct tri_data_file *file)
 
 static enum tri_data_file_kind kind_of(const char *name)
 {
-    if (ends_with(name, ".jsonl"))
+    if (ends_with(name, ".jsonl") || ends_with(name, ".json"))
         return TRI_FILE_LINES;
     return ends_with(name, ".idx") ? TRI_FILE_MEGATRON : TRI_FILE_TEXT;
 }
@@ -153,14 +152,33 @@ void tri_data_file_close(struct tri_data_file *file)
     memset(file, 0, sizeof *file);
 }
 
+/* A .json file is one list, or lines as in .jsonl. */
+static enum tri_status find_list(struct tri_data_file *file)
+{
+    enum tri_coding coding;
+    char first, *name = stem_of(file->path, &coding);
+    if (!name)
+        return tri_fail(TRI_NOMEM, "no memory for a path");
+    const bool json = ends_with(name, ".json");
+    free(name);
+    if (!json)
+        return TRI_OK;
+    TRI_TRY(tri_first_byte(file->path, coding, &first));
+    file->list = first == '[';
+    return TRI_OK;
+}
+
 enum tri_status tri_data_file_unpack(struct tri_data_file *file, const char *cache_dir)
 {
     char *folder, *copy = NULL;
     struct tri_map map;
-    if (file->coding == TRI_PLAIN || file->unpacked)
+    if (file->unpacked)
+        return TRI_OK;
+    TRI_TRY(find_list(file));
+    if (file->coding == TRI_PLAIN && !file->list)
         return TRI_OK;
     TRI_TRY(tri_cache_folder(cache_dir, &folder));
-    enum tri_status st = tri_unpack(file->path, file->coding, folder, &copy);
+    enum tri_status st = tri_unpack(file->path, file->coding, file->list, folder, &copy);
     free(folder);
     TRI_TRY(st);
     st = tri_map_open(copy, &map);

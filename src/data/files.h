@@ -1,13 +1,13 @@
 /* From the sources of a recipe to a list of files, always in the same order.
  *
  * A source is
- *   a file: `.jsonl` is read line by line, `.idx` is the index of a Megatron dataset
- *     (data/megatron.h; its prefix alone will do), any other name is one text document;
- *   a folder: walked with everything below it, by name; its .txt, .jsonl and .idx files are taken,
- *     hidden ones (.name) are not;
- *   a pattern of glob(7) such as src/[a-z]*.c: each match is a file or folder as above, by name.
- * All but Megatron datasets may be compressed (.gz, .zst). Kinds that are known not to be text
- * (.parquet, .json, ...) are refused by name, with the command that converts them. */
+ *   a file: `.jsonl` is read line by line, and so is `.json`, which may also be one list; `.idx` is
+ *     the index of a Megatron dataset (data/megatron.h; its prefix alone will do); any other name
+ * is one text document; a folder: walked with everything below it, by name; its .txt, .jsonl and
+ * .idx files are taken, hidden ones (.name) are not; a pattern of glob(7) such as src/[a-z]*.c:
+ * each match is a file or folder as above, by name. All but Megatron datasets may be compressed
+ * (.gz, .zst). Kinds that are known not to be text
+ * (.parquet, .csv, ...) are refused by name, with the command that converts them. */
 #ifndef TRI_DATA_FILES_H
 #define TRI_DATA_FILES_H
 
@@ -21,7 +21,7 @@
 
 enum tri_data_file_kind {
     TRI_FILE_TEXT,    /* one document */
-    TRI_FILE_LINES,   /* .jsonl */
+    TRI_FILE_LINES,   /* .jsonl, .json */
     TRI_FILE_MEGATRON /* .idx, with a .bin beside it */
 };
 
@@ -33,6 +33,7 @@ struct tri_data_file {
     struct tri_megatron *set; /* owned; NULL: of another kind */
     enum tri_data_file_kind kind;
     enum tri_coding coding;
+    bool list; /* one JSON list: lines of the copy are its elements; known when it is unpacked */
     char *unpacked; /* path of the copy that is read; NULL: the file itself */
     int64_t source; /* the one that it was found by */
 };

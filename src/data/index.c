@@ -64,6 +64,8 @@ static enum tri_status leave_out(struct pass *pass, uint32_t file, int64_t line,
     const bool bad = status == TRI_INVALID || status == TRI_FORMAT || status == TRI_UNSUPPORTED;
     if (pass->files->file[file].kind == TRI_FILE_MEGATRON)
         tri_error_prefix("%s, document %" PRId64, pass->files->file[file].path, line);
+    else if (pass->files->file[file].list)
+        tri_error_prefix("%s, element %" PRId64, pass->files->file[file].path, line);
     else
         tri_error_prefix("%s:%" PRId64, pass->files->file[file].path, line);
     if (!bad || !pass->rules->skip_bad)

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "data/fingerprint.h"
+#include "data/json_list.h"
 
 enum { NAME_BYTES = 120, WINDOW_BYTES = 16 << 20 };
 static const double quiet_seconds = 2; /* shorter work says nothing */
@@ -63,7 +64,8 @@ static uint64_t fingerprint(const char *path, const struct tri_map *map)
 }
 
 /* FOLDER/HASH-NAME, with at most the last NAME_BYTES of the name. */
-static enum tri_status copy_path(const char *path, uint64_t hash, const char *folder, char **out)
+static enum tri_status copy_path(const char *path, uint64_t hash, bool list, const char *folder,
+                                 char **out)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
@@ -73,8 +75,8 @@ static enum tri_status copy_path(const char *path, uint64_t hash, const char *fo
         name += stem - NAME_BYTES;
         stem = NAME_BYTES;
     }
-    char text[NAME_BYTES + 20];
-    snprintf(text, sizeof text, "%016" PRIx64 "-%.*s", hash, (int)stem, name);
+    char text[NAME_BYTES + 24];
+    snprintf(text, sizeof text, "%016" PRIx64 "-%.*s%s", hash, (int)stem, name, list ? "l" : "");
     char *joined = tri_path_join(folder, text);
     if (!joined)
         return tri_fail(TRI_NOMEM, "no memory for a path");
@@ -96,13 +98,17 @@ static enum tri_status take(void *ctx, const void *data, size_t bytes, size_t us
     return tri_writer_write(copying->writer, data, bytes);
 }
 
-static enum tri_status write_copy(const char *path, enum tri_coding coding,
+static enum tri_status write_copy(const char *path, enum tri_coding coding, bool list,
                                   const struct tri_map *map, const char *copy)
 {
     struct copying copying = {.path = path, .begin = tri_clock(), .bytes = map->bytes};
-    const struct tri_decompress_sink sink = {&copying, take};
+    struct tri_json_list elements = {.what = path, .sink = {&copying, take}};
+    const struct tri_decompress_sink to_lines = {&elements, tri_json_list_take};
     TRI_TRY(tri_writer_open(copy, &copying.writer));
-    enum tri_status st = tri_decompress(coding, path, map->data, map->bytes, &sink);
+    enum tri_status st =
+        tri_decompress(coding, path, map->data, map->bytes, list ? &to_lines : &elements.sink);
+    if (st == TRI_OK && list)
+        st = tri_json_list_finish(&elements);
     if (st == TRI_OK)
         st = tri_writer_commit(copying.writer);
     else
@@ -139,19 +145,46 @@ static enum tri_status lock(const char *copy, int *out)
     return TRI_OK;
 }
 
-static enum tri_status make_copy(const char *path, enum tri_coding coding,
+static enum tri_status make_copy(const char *path, enum tri_coding coding, bool list,
                                  const struct tri_map *map, const char *copy)
 {
     int fd = -1;
     if (tri_path_exists(copy))
         return TRI_OK;
     TRI_TRY(lock(copy, &fd));
-    const enum tri_status st = tri_path_exists(copy) ? TRI_OK : write_copy(path, coding, map, copy);
+    const enum tri_status st =
+        tri_path_exists(copy) ? TRI_OK : write_copy(path, coding, list, map, copy);
     (void)close(fd);
     return st;
 }
 
-enum tri_status tri_unpack(const char *path, enum tri_coding coding, const char *folder, char **out)
+static enum tri_status find_byte(void *ctx, const void *data, size_t bytes, size_t used)
+{
+    char *found = ctx;
+    const char *text = data;
+    (void)used;
+    for (size_t i = 0; i < bytes && *found == 0; i++)
+        if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r' && text[i] != '\n')
+            *found = text[i];
+    return *found ? TRI_IO : TRI_OK; /* seen enough */
+}
+
+enum tri_status tri_first_byte(const char *path, enum tri_coding coding, char *out)
+{
+    char found = 0;
+    struct tri_map map;
+    const struct tri_decompress_sink sink = {&found, find_byte};
+    TRI_TRY(tri_map_open(path, &map));
+    const enum tri_status st = tri_decompress(coding, path, map.data, map.bytes, &sink);
+    tri_map_close(&map);
+    if (st != TRI_OK && found == 0)
+        return st;
+    *out = found;
+    return TRI_OK;
+}
+
+enum tri_status tri_unpack(const char *path, enum tri_coding coding, bool list, const char *folder,
+                           char **out)
 {
     struct tri_map map;
     char *copy = NULL;
@@ -163,9 +196,9 @@ enum tri_status tri_unpack(const char *path, enum tri_coding coding, const char 
     TRI_TRY(tri_map_open(path, &map));
     if (map.bytes > 0)
         (void)madvise((void *)(uintptr_t)map.data, map.bytes, MADV_SEQUENTIAL);
-    st = copy_path(path, fingerprint(path, &map), folder, &copy);
+    st = copy_path(path, fingerprint(path, &map), list, folder, &copy);
     if (st == TRI_OK)
-        st = make_copy(path, coding, &map, copy);
+        st = make_copy(path, coding, list, &map, copy);
     tri_map_close(&map);
     if (st == TRI_IO)
         tri_error_prefix("%s is unpacked into data.cache_dir", path);

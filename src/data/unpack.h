@@ -1,4 +1,4 @@
-/* Compressed files: unpacked once, into a folder where every run finds them again.
+/* Compressed files and JSON lists: unpacked once, into a folder where every run finds them again.
  *
  * Samples are read in any order, which a compressed file does not allow. So its contents go to
  * FOLDER/HASH-NAME, where HASH is that of the compressed contents: the same file is never unpacked
@@ -8,14 +8,20 @@
 #ifndef TRI_DATA_UNPACK_H
 #define TRI_DATA_UNPACK_H
 
+#include <stdbool.h>
+
 #include "data/decompress.h"
 
 /* Where copies go when a recipe names no folder (data.cache_dir): $XDG_CACHE_HOME/trireme, or
  * ~/.cache/trireme. The caller frees it. */
 enum tri_status tri_cache_folder(const char *choice, char **out);
 
-/* The path of the unpacked copy of a file; the caller frees it. */
-enum tri_status tri_unpack(const char *path, enum tri_coding coding, const char *folder,
+/* The path of the unpacked copy of a file; the caller frees it. With `list` the contents are one
+ * JSON list, and the copy has a line for each element. */
+enum tri_status tri_unpack(const char *path, enum tri_coding coding, bool list, const char *folder,
                            char **out);
+
+/* The first byte of the contents that is not white space; 0 if there is none. */
+enum tri_status tri_first_byte(const char *path, enum tri_coding coding, char *out);
 
 #endif

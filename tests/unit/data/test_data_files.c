@@ -100,12 +100,12 @@ static void test_bad_sources(void **state)
     assert_refused(in_scratch("**/*.c"), TRI_UNSUPPORTED, "** is not supported");
     assert_int_equal(tri_make_folder(in_scratch("empty")), TRI_OK);
     assert_refused(in_scratch("empty"), TRI_INVALID, "holds no .txt, .jsonl or .idx file");
-    put_text(in_scratch("data.json"), "[]");
-    assert_refused(in_scratch("data.json"), TRI_UNSUPPORTED, ".json files are not read");
+    put_text(in_scratch("data.csv"), "a,b");
+    assert_refused(in_scratch("data.csv"), TRI_UNSUPPORTED, ".csv files are not read");
     put_text(in_scratch("data.parquet"), "PAR1");
     assert_refused(in_scratch("data.parquet"), TRI_UNSUPPORTED, "pandas.read_parquet(");
-    put_text(in_scratch("data.json.gz"), "zipped");
-    assert_refused(in_scratch("data.json.gz"), TRI_UNSUPPORTED, ".json files are not read");
+    put_text(in_scratch("data.parquet.gz"), "zipped");
+    assert_refused(in_scratch("data.parquet.gz"), TRI_UNSUPPORTED, ".parquet files are not read");
     put_text(in_scratch("data.idx.zst"), "zipped");
     assert_refused(in_scratch("data.idx.zst"), TRI_UNSUPPORTED, "mapped as they are: unpack it");
     put_text(in_scratch("data.txt.xz"), "zipped");

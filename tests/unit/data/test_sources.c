@@ -78,6 +78,36 @@ static void test_broken_compressed_files(void **state)
     assert_refused("b.txt.zst", TRI_FORMAT, "b.txt.zst is broken near byte");
 }
 
+/* A .json file may be one list, or lines. */
+static void test_json_files(void **state)
+{
+    (void)state;
+    char cache[4400];
+    int ids[3];
+    snprintf(cache, sizeof cache, "%s", in_scratch("cache"));
+    options.cache_dir = cache;
+    options.shuffle = false;
+    put_text(in_scratch("list.json"),
+             "[\n  {\n    \"text\": \"aa\"\n  },\n  {\"text\": \"bb\"}\n]\n");
+    put_text(in_scratch("lines.json"), "\n{\"text\": \"aa\"}\n{\"text\": \"bb\"}\n");
+    compress("gzip -k", "list.json");
+    compress("gzip -k", "lines.json");
+    static const char *const names[] = {"list.json", "lines.json", "list.json.gz", "lines.json.gz"};
+    for (size_t i = 0; i < 4; i++) {
+        struct tri_dataset *dataset = must_open_data(names[i]);
+        assert_int_equal(read_epoch(dataset, 0, ids, 3), 2);
+        assert_int_equal(ids[0], 'a');
+        assert_int_equal(ids[1], 'b');
+        tri_dataset_close(dataset);
+    }
+    put_text(in_scratch("bad.json"), "[{\"text\": \"aa\"}, {\"text\": 5}]");
+    assert_refused("bad.json", TRI_INVALID, "bad.json, element 2: \"text\" is an integer");
+    put_text(in_scratch("cut.json"), "[{\"text\": \"aa\"}, {\"text\"");
+    assert_refused("cut.json", TRI_FORMAT, "cut.json is no JSON list: it ends in the middle");
+    put_text(in_scratch("none.json"), "[]");
+    assert_refused("none.json", TRI_INVALID, "none.json: the file holds no sample");
+}
+
 /* Bad samples stop with their line, or are counted; what is left is what a file without them
  * gives. */
 static void test_bad_samples(void **state)
@@ -241,9 +271,10 @@ static void test_weights_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_compressed_files), FIXTURE_TEST(test_broken_compressed_files),
-        FIXTURE_TEST(test_bad_samples),      FIXTURE_TEST(test_one_format_a_file),
-        FIXTURE_TEST(test_weights),          FIXTURE_TEST(test_weights_in_order),
+        FIXTURE_TEST(test_compressed_files),  FIXTURE_TEST(test_broken_compressed_files),
+        FIXTURE_TEST(test_json_files),        FIXTURE_TEST(test_bad_samples),
+        FIXTURE_TEST(test_one_format_a_file), FIXTURE_TEST(test_weights),
+        FIXTURE_TEST(test_weights_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <zstd.h>
 
 #include "base/log.h"
-#include "data/files.h"
+#include "data/json_list.h"
 #include "data/unpack.h"
 
 enum { MOST = 4 << 20 };
@@ -143,18 +143,20 @@ static void test_copies(void **state)
     char folder[4400], *first, *second;
     snprintf(folder, sizeof folder, "%s", in_scratch("cache/deep"));
     put_packed("a.jsonl.gz", TRI_GZIP, "hello\n");
-    assert_int_equal(tri_unpack(in_scratch("a.jsonl.gz"), TRI_GZIP, folder, &first), TRI_OK);
+    assert_int_equal(tri_unpack(in_scratch("a.jsonl.gz"), TRI_GZIP, false, folder, &first), TRI_OK);
     assert_file_is(first, "hello\n");
     assert_string_equal(first + strlen(first) - 8, "-a.jsonl");
 
     put_text(first, "kept"); /* not made again */
-    assert_int_equal(tri_unpack(in_scratch("a.jsonl.gz"), TRI_GZIP, folder, &second), TRI_OK);
+    assert_int_equal(tri_unpack(in_scratch("a.jsonl.gz"), TRI_GZIP, false, folder, &second),
+                     TRI_OK);
     assert_string_equal(first, second);
     assert_file_is(second, "kept");
     free(second);
 
     put_packed("a.jsonl.gz", TRI_GZIP, "other\n");
-    assert_int_equal(tri_unpack(in_scratch("a.jsonl.gz"), TRI_GZIP, folder, &second), TRI_OK);
+    assert_int_equal(tri_unpack(in_scratch("a.jsonl.gz"), TRI_GZIP, false, folder, &second),
+                     TRI_OK);
     assert_string_not_equal(first, second);
     assert_file_is(second, "other\n");
     free(first);
@@ -168,19 +170,20 @@ static void test_failures_leave_nothing(void **state)
     char folder[4400], command[9000], *copy;
     snprintf(folder, sizeof folder, "%s", in_scratch("cache"));
     put_text(in_scratch("b.txt.zst"), "not zstd at all");
-    assert_int_equal(tri_unpack(in_scratch("b.txt.zst"), TRI_ZSTD, folder, &copy), TRI_FORMAT);
+    assert_int_equal(tri_unpack(in_scratch("b.txt.zst"), TRI_ZSTD, false, folder, &copy),
+                     TRI_FORMAT);
     assert_error_has("b.txt.zst is broken near byte");
     put_packed("b.txt.zst", TRI_ZSTD, "text");
     tri_file_fail_at(1);
-    assert_int_equal(tri_unpack(in_scratch("b.txt.zst"), TRI_ZSTD, folder, &copy), TRI_IO);
+    assert_int_equal(tri_unpack(in_scratch("b.txt.zst"), TRI_ZSTD, false, folder, &copy), TRI_IO);
     assert_error_has("is unpacked into data.cache_dir");
     tri_file_fail_at(0);
     snprintf(command, sizeof command, "test -z \"$(find '%s' -name '*b.txt')\"", folder);
     assert_int_equal(system(command), 0);
 
     put_text(in_scratch("file"), "");
-    assert_int_equal(tri_unpack(in_scratch("b.txt.zst"), TRI_ZSTD, in_scratch("file/x"), &copy),
-                     TRI_IO);
+    assert_int_equal(
+        tri_unpack(in_scratch("b.txt.zst"), TRI_ZSTD, false, in_scratch("file/x"), &copy), TRI_IO);
     assert_error_has("is unpacked into data.cache_dir");
 }
 
@@ -200,7 +203,7 @@ static void test_processes_share(void **state)
         if (child[i] == 0) {
             struct tri_map map;
             char *copy;
-            _exit(tri_unpack(in_scratch("c.txt.gz"), TRI_GZIP, folder, &copy) != TRI_OK ||
+            _exit(tri_unpack(in_scratch("c.txt.gz"), TRI_GZIP, false, folder, &copy) != TRI_OK ||
                   tri_map_open(copy, &map) != TRI_OK || map.bytes != text.bytes ||
                   memcmp(map.data, text.data, map.bytes) != 0);
         }
@@ -212,6 +215,44 @@ static void test_processes_share(void **state)
     }
     free(text.data);
     free(data);
+}
+
+static void check_list(const char *text, const char *want)
+{
+    const size_t bytes = strlen(text);
+    for (size_t step = 1; step <= bytes; step += step < 8 ? 1 : bytes) { /* in pieces of any size */
+        struct heap got = {malloc(MOST), 0};
+        assert_non_null(got.data);
+        struct tri_json_list list = {.what = "f", .sink = {&got, keep}};
+        enum tri_status st = TRI_OK;
+        for (size_t at = 0; st == TRI_OK && at < bytes; at += step)
+            st =
+                tri_json_list_take(&list, text + at, bytes - at < step ? bytes - at : step, at + 1);
+        if (st == TRI_OK)
+            st = tri_json_list_finish(&list);
+        if (st != TRI_OK)
+            assert_string_equal(tri_error_text(), want);
+        else
+            assert_int_equal(got.bytes, strlen(want));
+        if (st == TRI_OK)
+            assert_memory_equal(got.data, want, got.bytes);
+        free(got.data);
+    }
+}
+
+static void test_json_lists(void **state)
+{
+    (void)state;
+    check_list(" [ {\"a\": [1, {\"b\": \"],\\\"\\\\\"}]},\n {\n\"c\": 1}\r\n, 5 ]\n ",
+               "{\"a\": [1, {\"b\": \"],\\\"\\\\\"}]}\n{ \"c\": 1}  \n5 \n");
+    check_list("[]", "");
+    check_list("[{}]", "{}\n");
+    check_list("{}", "f is no JSON list: it does not begin with [ (element 0)");
+    check_list("[{}", "f is no JSON list: it ends in the middle (element 1)");
+    check_list("[{},,{}]", "f is no JSON list: a comma without an element before it (element 1)");
+    check_list("[{}}]", "f is no JSON list: a bracket closes that was not opened (element 1)");
+    check_list("[{\"a\": \"\n\"}]", "f is no JSON list: a line break inside a string (element 1)");
+    check_list("[1] 2", "f is no JSON list: there is something behind it (element 1)");
 }
 
 static void test_names(void **state)
@@ -251,6 +292,7 @@ int main(void)
         SCRATCH_TEST(test_copies),
         SCRATCH_TEST(test_failures_leave_nothing),
         SCRATCH_TEST(test_processes_share),
+        SCRATCH_TEST(test_json_lists),
         SCRATCH_TEST(test_names),
     };
     tri_log_set_level(TRI_LOG_ERROR);
