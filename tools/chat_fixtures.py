@@ -11,6 +11,9 @@ Needs jinja2 3.1 (pip install jinja2). Files written:
     chats.jsonl       {"messages", "tools", "variables", "generation_prompt"}: random conversations
     NAME.jsonl        for templates/NAME.jinja: for each chat {"text"} or {"error"}, and for
                       templates with generation blocks their byte ranges
+    generation_masks.jsonl  {"tokenizer", "chat", "mask"}: which tokens of templates/generation.jinja
+                      Transformers trains (return_assistant_tokens_mask), with the tokenizers of
+                      tests/golden/tokenizers; written where Hugging Face tokenizers is installed
 
 The templates in templates/ are our own, written to give the prompts of the models they are named
 after; qwen3.jinja is Qwen3's (Apache-2.0).
@@ -18,6 +21,7 @@ after; qwen3.jinja is Qwen3's (Apache-2.0).
 import argparse
 import contextlib
 import datetime
+import importlib.util
 import json
 import pathlib
 import random
@@ -183,6 +187,25 @@ def write_lines(path, values):
             file.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
+def token_masks(chats, texts, folder):
+    """As apply_chat_template of Transformers makes them from character ranges."""
+    import tokenizers
+    for name in "llama2_style", "llama3_style", "qwen_style":
+        tokenizer = tokenizers.Tokenizer.from_file(str(folder / name / "tokenizer.json"))
+        for index, (one, text) in enumerate(zip(chats, texts)):
+            if one["generation_prompt"]:
+                continue
+            data = text["text"].encode()
+            encoding = tokenizer.encode(text["text"], add_special_tokens=False)
+            mask = [0] * len(encoding.ids)
+            for begin, end in text.get("ranges", []):
+                first = encoding.char_to_token(len(data[:begin].decode()))
+                last = encoding.char_to_token(len(data[:end].decode()) - 1)
+                for t in range(first, last + 1 if last else len(mask)):
+                    mask[t] = 1
+            yield {"tokenizer": name, "chat": index, "mask": "".join(map(str, mask))}
+
+
 def main():
     parser = argparse.ArgumentParser(description="Make tests/golden/chat by Python's jinja2.")
     parser.add_argument("--out", type=pathlib.Path, default=OUT, help="folder to write")
@@ -206,6 +229,9 @@ def main():
         write_lines(out / (path.stem + ".jsonl"), results)
         refused = sum("error" in r for r in results)
         print(f"{path.stem}: {CHATS - refused} rendered, {refused} refused", file=sys.stderr)
+        if path.stem == "generation" and importlib.util.find_spec("tokenizers"):
+            write_lines(out / "generation_masks.jsonl",
+                        token_masks(chats, results, OUT.parent / "tokenizers"))
 
 
 if __name__ == "__main__":

@@ -150,11 +150,55 @@ static void test_templates(void **state)
         check_template(names[i]);
 }
 
+/* Masks as Transformers makes them of generation blocks (return_assistant_tokens_mask), token by
+ * token. */
+static void test_token_masks(void **state)
+{
+    (void)state;
+    char *chats = read_golden("chat/chats.jsonl"),
+         *masks = read_golden("chat/generation_masks.jsonl");
+    char *at = masks, *chat_at = chats;
+    json_t *list = json_array();
+    for (json_t *chat; (chat = next_line(&chat_at));)
+        assert_int_equal(json_array_append_new(list, chat), 0);
+    char name[64] = "", folder[4400];
+    int compared = 0;
+    for (json_t *golden; (golden = next_line(&at)); json_decref(golden), compared++) {
+        const char *tokenizer = json_string_value(json_object_get(golden, "tokenizer"));
+        const char *mask = json_string_value(json_object_get(golden, "mask"));
+        const int64_t index = json_integer_value(json_object_get(golden, "chat"));
+        const json_t *chat = json_array_get(list, (size_t)index);
+        if (strcmp(tokenizer, name) != 0) {
+            if (compared > 0)
+                chat_close();
+            snprintf(name, sizeof name, "%s", tokenizer);
+            snprintf(folder, sizeof folder, TEST_DATA "/golden/tokenizers/%s", tokenizer);
+            chat_defaults(TEST_DATA "/golden/chat/templates/generation.jinja");
+            chat_open(folder);
+        }
+        struct tri_sample sample;
+        json_t *line = json_pack("{sOsO}", "messages", json_object_get(chat, "messages"),
+                                 "chat_template_kwargs", json_object_get(chat, "variables"));
+        assert_true(read_sample(line, &sample));
+        assert_int_equal(sample.tokens, strlen(mask));
+        for (int64_t t = 0; t < sample.tokens; t++)
+            if ((sample.labels[t] >= 0) != (mask[t] == '1'))
+                fail_msg("%s, chat %lld, token %lld", name, (long long)index, (long long)t);
+        tri_sample_close(&sample);
+    }
+    assert_int_equal(compared, 75);
+    chat_close();
+    json_decref(list);
+    free(chats);
+    free(masks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_templates),
+        cmocka_unit_test(test_token_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
