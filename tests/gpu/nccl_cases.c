@@ -221,7 +221,7 @@ enum tri_status nccl_case_gather(struct tri_comm *comm, struct tri_stream *s)
 {
     enum { N = 4099 };
     int p = comm->size;
-    static float host[MAX * N];
+    static _Thread_local float host[MAX * N];
     float *all = NULL, *own = NULL;
     TRI_TRY(get(sizeof host, (void **)&all));
     TRI_TRY(get(N * sizeof *own, (void **)&own));
@@ -286,7 +286,7 @@ enum tri_status nccl_case_host(struct tri_comm *comm, struct tri_stream *s)
 {
     (void)s;
     enum { N = 5001 };
-    static double values[N];
+    static _Thread_local double values[N];
     int p = comm->size;
     for (int i = 0; i < N; i++)
         values[i] = comm->rank + 0.5 * i;

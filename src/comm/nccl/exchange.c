@@ -237,12 +237,15 @@ static bool is_done(const struct exchange *x)
 static enum tri_status exchange(struct exchange *x)
 {
     struct tri_nccl_comm *comm = x->comm;
+    /* The slots may be in use still, by an exchange that was queued on another stream. */
+    TRI_TRY(tri_cuda_check(cudaStreamWaitEvent(x->stream, comm->finished, 0), "wait for an event"));
     TRI_TRY(after(comm->packer, x->stream, comm->ready));
     TRI_TRY(after(comm->unpacker, x->stream, comm->ready));
     TRI_TRY(copy_own(x, comm->unpacker));
     for (int round = 0; !is_done(x); round++)
         TRI_TRY(do_round(x, round));
-    return after(x->stream, comm->unpacker, comm->ready);
+    TRI_TRY(after(x->stream, comm->unpacker, comm->ready));
+    return tri_cuda_check(cudaEventRecord(comm->finished, x->stream), "record an event");
 }
 
 enum tri_status tri_nccl_all_to_all(struct tri_comm *base, struct tri_stream *s, int parts,
@@ -264,9 +267,9 @@ enum tri_status tri_nccl_all_to_all(struct tri_comm *base, struct tri_stream *s,
 
 enum tri_status tri_nccl_exchange_open(struct tri_nccl_comm *comm)
 {
-    cudaEvent_t *const events[] = {&comm->ready,      &comm->packed[0], &comm->packed[1],
-                                   &comm->sent[0],    &comm->sent[1],   &comm->unpacked[0],
-                                   &comm->unpacked[1]};
+    cudaEvent_t *const events[] = {&comm->ready,       &comm->packed[0], &comm->packed[1],
+                                   &comm->sent[0],     &comm->sent[1],   &comm->unpacked[0],
+                                   &comm->unpacked[1], &comm->finished};
     int least, greatest;
     TRI_TRY(tri_cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "see priorities"));
     TRI_TRY(
@@ -283,8 +286,8 @@ enum tri_status tri_nccl_exchange_open(struct tri_nccl_comm *comm)
 
 void tri_nccl_exchange_close(struct tri_nccl_comm *comm)
 {
-    cudaEvent_t events[] = {comm->ready,   comm->packed[0],   comm->packed[1],  comm->sent[0],
-                            comm->sent[1], comm->unpacked[0], comm->unpacked[1]};
+    cudaEvent_t events[] = {comm->ready,   comm->packed[0],   comm->packed[1],   comm->sent[0],
+                            comm->sent[1], comm->unpacked[0], comm->unpacked[1], comm->finished};
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         if (events[i] != NULL)
             (void)cudaEventDestroy(events[i]);

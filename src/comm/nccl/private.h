@@ -54,7 +54,7 @@ struct tri_nccl_comm {
 
     /* Of all-to-all: queues beside the stream that pack and unpack, and their two slots. */
     cudaStream_t packer, unpacker;
-    cudaEvent_t ready, packed[2], sent[2], unpacked[2];
+    cudaEvent_t ready, finished, packed[2], sent[2], unpacked[2];
     char *pack_slots, *unpack_slots; /* (2 * TRI_NCCL_SLOT_BYTES) or NULL: device memory */
 };
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <netinet/in.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "comm/rendezvous/rendezvous.h"
+#include "comm/rendezvous/frame.h"
 
 enum { MAX = 8, TEXT = 600 };
 
@@ -354,6 +355,46 @@ static void others_on_our_ports_do_no_harm(void **state)
     }
 }
 
+/* Connect to the hub and send it some bytes; what it answers is of no interest. */
+static void send_rubbish(int port, const void *data, size_t bytes)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(send(fd, data, bytes, MSG_NOSIGNAL), (ssize_t)bytes);
+    close(fd);
+}
+
+static void rubbish_does_no_harm(void **state)
+{
+    (void)state;
+    struct job job;
+    char bytes[8192];
+    open_job(&job, 3, 20, exchange_values);
+    start(&job, 0, 0, 3);
+    for (int kind = -1; kind <= TRI_FRAME_KINDS; kind++)
+        for (int size = 0; size < 3; size++) {
+            /* Frames of every kind, whole or cut, from somebody who does not know the token. */
+            uint32_t payload = size == 0 ? 0 : size == 1 ? TRI_RENDEZVOUS_TOKEN : UINT32_MAX;
+            struct tri_frame frame = tri_frame_make((enum tri_frame_kind)kind, payload);
+            frame.place = size == 0 ? INT32_MAX : 1;
+            frame.size = size == 0 ? INT32_MIN : 3;
+            memset(bytes, kind == -1 ? 0xFF : 'x', sizeof bytes);
+            if (kind >= 0)
+                memcpy(bytes, &frame, sizeof frame);
+            send_rubbish(job.place.port, bytes, sizeof bytes);
+            send_rubbish(job.place.port, bytes, sizeof frame - 1);
+        }
+    start(&job, 1, 1, 3);
+    start(&job, 2, 2, 3);
+    finish(&job, 3);
+    for (int i = 0; i < 3; i++)
+        if (job.status[i] != TRI_OK)
+            fail_msg("%s", job.text[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +407,7 @@ int main(void)
         cmocka_unit_test(other_sizes_and_doubles_are_refused),
         cmocka_unit_test(nobody_there_is_an_error),
         cmocka_unit_test(others_on_our_ports_do_no_harm),
+        cmocka_unit_test(rubbish_does_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
