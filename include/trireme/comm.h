@@ -31,6 +31,11 @@ enum tri_status tri_comm_mpi_open(double timeout, struct tri_comm **world);
  * that no process is left behind. */
 void tri_comm_mpi_finish(struct tri_comm *world, enum tri_status status);
 
+/* Run `function` as one of the processes, with a card each, that torchrun, mpirun or srun started:
+ * ranks over NCCL, tensors in memory of the card. A device that names no card is on that of this
+ * process. TRI_UNSUPPORTED without CUDA or cards, TRI_INVALID without a launcher. */
+enum tri_status tri_comm_cards_run(double timeout, tri_rank_function *function, void *ctx);
+
 /* This rank and their number. NULL: one rank. */
 int tri_comm_rank(const struct tri_comm *comm);
 int tri_comm_size(const struct tri_comm *comm);

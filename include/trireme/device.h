@@ -20,7 +20,8 @@ struct tri_device_config {
     const char *backend;     /* "cpu" or NULL; "cuda" */
     const char *cpu_kernels; /* NULL: the best; "reference", "generic", "avx2", "avx512" */
     int threads;             /* CPU threads, 0: all cores. Ranks that are threads use 1 each */
-    int card;                /* CUDA: which card, as CUDA_VISIBLE_DEVICES numbers them */
+    int card;                /* CUDA: which card, as CUDA_VISIBLE_DEVICES numbers them; 0: that of
+                                this process, the first unless tri_comm_cards_run chose another */
     void *cuda_stream;       /* a cudaStream_t to queue on, not owned; NULL: one of our own */
     size_t scratch_bytes;    /* most bytes that a call may take; 0: what the machine has */
 };

@@ -97,41 +97,117 @@ static enum tri_status agree_on_shape(const struct tri_sp_batch *batch, int64_t 
     return st;
 }
 
-/* Position ids of whole rows from everybody's parts, then their documents. */
+/* ---- documents ---------------------------------------------------------------------------------
+ *
+ * A bit a token says whether it begins a document. Ranks set those of their own tokens, for which
+ * they need one position of others: that of the token before each of their parts. */
+
+struct search {
+    const struct tri_sp_batch *batch;
+    const int64_t *positions; /* (B, T) of this rank */
+    int64_t chunks, words;    /* of a row */
+    int64_t *last;            /* (B, chunks, P) position of the last token of each part */
+    int64_t *bits;            /* (B, words) */
+};
+
+static int64_t *last_of(const struct search *s, int64_t row, int64_t chunk, int rank)
+{
+    return &s->last[(row * s->chunks + chunk) * s->batch->layout.ranks + rank];
+}
+
+static const int64_t *rows_of_chunk(const struct search *s, int64_t row, int64_t chunk)
+{
+    struct tri_range rows = tri_layout_rows(&s->batch->layout, chunk, s->batch->rank);
+    return s->positions + row * s->batch->local + rows.begin;
+}
+
+/* Position of the token before part `rank` of a chunk; it is not the first of the row. */
+static int64_t before(const struct search *s, int64_t row, int64_t chunk, int rank)
+{
+    const struct tri_layout *layout = &s->batch->layout;
+    do {
+        chunk -= rank == 0;
+        rank = rank == 0 ? layout->ranks - 1 : rank - 1;
+    } while (tri_layout_part(layout, chunk, rank).count == 0);
+    return *last_of(s, row, chunk, rank);
+}
+
+/* The same rule as in data/batch.c, for the tokens of this rank. */
+static void mark_begins(const struct search *s, int64_t row, int64_t chunk)
+{
+    int rank = s->batch->rank;
+    struct tri_range part = tri_layout_part(&s->batch->layout, chunk, rank);
+    const int64_t *positions = rows_of_chunk(s, row, chunk);
+    for (int64_t i = 0; i < part.count; i++) {
+        int64_t t = part.begin + i;
+        uint64_t previous = t == 0  ? 0
+                            : i > 0 ? (uint64_t)positions[i - 1]
+                                    : (uint64_t)before(s, row, chunk, rank);
+        if (t == 0 || (uint64_t)positions[i] != previous + 1)
+            s->bits[row * s->words + t / 64] |= (int64_t)((uint64_t)1 << t % 64);
+    }
+}
+
+/* Each element is set by one rank and zero on the others. */
+static enum tri_status share(const struct tri_sp_batch *batch, int64_t *values, int64_t n)
+{
+    struct tri_comm *comm = batch->sequence;
+    return comm != NULL ? comm->ops->reduce_host(comm, values, n, TRI_I64, TRI_SUM) : TRI_OK;
+}
+
+static enum tri_status search(const struct search *s)
+{
+    const struct tri_sp_batch *batch = s->batch;
+    int64_t rows = batch->shape.rows;
+    for (int64_t b = 0; b < rows; b++)
+        for (int64_t i = 0; i < s->chunks; i++) {
+            int64_t count = tri_layout_part(&batch->layout, i, batch->rank).count;
+            if (count > 0)
+                *last_of(s, b, i, batch->rank) = rows_of_chunk(s, b, i)[count - 1];
+        }
+    TRI_TRY(share(batch, s->last, rows * s->chunks * batch->layout.ranks));
+    for (int64_t b = 0; b < rows; b++)
+        for (int64_t i = 0; i < s->chunks; i++)
+            mark_begins(s, b, i);
+    return share(batch, s->bits, rows * s->words);
+}
+
+static void list_documents(struct tri_sp_batch *batch, const struct search *s)
+{
+    int64_t *begin = batch->documents;
+    for (int64_t b = 0; b < batch->shape.rows; b++) {
+        struct tri_batch *row = &batch->rows[b];
+        *row = (struct tri_batch){.num_tokens = batch->shape.tokens, .doc_begin = begin};
+        for (int64_t t = 0; t < batch->shape.tokens; t++)
+            if ((uint64_t)s->bits[b * s->words + t / 64] >> t % 64 & 1)
+                row->doc_begin[row->num_docs++] = t;
+        row->doc_begin[row->num_docs] = batch->shape.tokens;
+        begin += batch->shape.tokens + 1;
+    }
+}
+
 static enum tri_status find_documents(struct tri_sp_batch *batch, const int64_t *positions)
 {
-    int64_t s = batch->shape.tokens;
     int64_t b = batch->shape.rows;
-    int64_t *all = calloc((size_t)(b * s), sizeof *all);
-    int32_t *labels = calloc((size_t)s, sizeof *labels);
+    struct search s = {.batch = batch,
+                       .positions = positions,
+                       .chunks = tri_layout_chunks(&batch->layout),
+                       .words = (batch->shape.tokens + 63) / 64};
+    s.last = calloc((size_t)(b * s.chunks * batch->layout.ranks), sizeof *s.last);
+    s.bits = calloc((size_t)(b * s.words), sizeof *s.bits);
     batch->rows = calloc((size_t)b, sizeof *batch->rows);
-    batch->documents = malloc((size_t)(b * (s + 1)) * sizeof *batch->documents);
+    batch->documents = malloc((size_t)(b * (batch->shape.tokens + 1)) * sizeof *batch->documents);
     enum tri_status st = TRI_OK;
-    if (all == NULL || labels == NULL || batch->rows == NULL || batch->documents == NULL) {
-        st = tri_fail(TRI_NOMEM, "no memory for the documents of %lld tokens", (long long)(b * s));
-        goto free_all;
-    }
-    for (int64_t i = 0; i < b; i++)
-        for (int64_t t = 0; t < batch->local; t++)
-            all[i * s + tri_sp_token(&batch->shape, batch->layout.ranks, batch->rank, t)] =
-                positions[i * batch->local + t];
-    if (batch->sequence != NULL)
-        TRI_TRY_GOTO(
-            st, batch->sequence->ops->reduce_host(batch->sequence, all, b * s, TRI_I64, TRI_SUM),
-            free_all);
-    for (int64_t i = 0; i < b; i++) {
-        struct tri_batch *row = &batch->rows[i];
-        *row = (struct tri_batch){.num_tokens = s,
-                                  .labels = labels,
-                                  .positions = all + i * s,
-                                  .doc_begin = batch->documents + i * (s + 1)};
-        TRI_TRY_GOTO(st, tri_batch_finish(row), free_all);
-        row->labels = NULL;
-        row->positions = NULL;
-    }
-free_all:
-    free(all);
-    free(labels);
+    if (s.last == NULL || s.bits == NULL || batch->rows == NULL || batch->documents == NULL)
+        st = tri_fail(TRI_NOMEM, "no memory for the documents of %lld tokens",
+                      (long long)(b * batch->shape.tokens));
+    st = tri_comm_all_well(batch->sequence, st);
+    if (st == TRI_OK)
+        st = search(&s);
+    if (st == TRI_OK)
+        list_documents(batch, &s);
+    free(s.last);
+    free(s.bits);
     return st;
 }
 
@@ -154,9 +230,7 @@ enum tri_status tri_sp_batch_open(struct tri_device *device, struct tri_comm *se
                                    .rank = sequence != NULL ? sequence->rank : 0,
                                    .local = local};
     TRI_TRY_GOTO(st, agree_on_shape(batch, local, positions != NULL), close_batch);
-    st = tri_comm_all_well(sequence, find_documents(batch, positions));
-    if (st != TRI_OK)
-        goto close_batch;
+    TRI_TRY_GOTO(st, find_documents(batch, positions), close_batch);
     *out = batch;
     return TRI_OK;
 

@@ -14,7 +14,7 @@ static enum tri_status open_backend(const struct tri_device_config *config,
     if (config->threads < 0)
         return tri_fail(TRI_INVALID, "%d threads: 0 means all cores", config->threads);
     if (strcmp(options->backend, "cuda") == 0) {
-        struct tri_cuda_config cuda = {.device = config->card};
+        struct tri_cuda_config cuda = {.device = config->card > 0 ? config->card : tri_cuda_card()};
         TRI_TRY(tri_cuda_open(&cuda, out));
         if (config->cuda_stream == NULL)
             return TRI_OK;

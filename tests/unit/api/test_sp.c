@@ -95,6 +95,7 @@ struct job {
     struct tri_sp_shape shape;
     enum memory how;
     int64_t window;
+    int64_t hq, hk; /* of the attention */
     /* (B, S, H, D) results of all ranks: o, dq, dk, dv */
     double *result[4];
 };
@@ -204,11 +205,12 @@ static enum tri_status attend(struct tri_comm *comm, struct tri_device *device,
     int rank = tri_comm_rank(comm);
     const struct tri_sp_shape *shape = &job->shape;
     struct tri_sp_attention op = {
-        .num_heads = HQ, .num_kv_heads = HK, .head_dim = D, .window = job->window};
+        .num_heads = job->hq, .num_kv_heads = job->hk, .head_dim = D, .window = job->window};
     int64_t local;
     struct tri_sp_batch *batch;
     TRY(open_batch(comm, device, shape, &local, &batch));
-    static const int64_t heads[8] = {HQ, HK, HK, HQ, HQ, HQ, HK, HK};
+    const int64_t heads[8] = {job->hq, job->hk, job->hk, job->hq,
+                              job->hq, job->hq, job->hk, job->hk};
     struct tri_tensor x[8]; /* q, k, v, dout, then o, dq, dk, dv */
     for (int i = 0; i < 8; i++) {
         x[i] = make(memory + i * MOST, job->how, shape->rows, local, heads[i], D);
@@ -219,9 +221,9 @@ static enum tri_status attend(struct tri_comm *comm, struct tri_device *device,
         aligned_alloc(64, (tri_sp_attention_kept_bytes(batch, &op, TRI_F64) + 63) / 64 * 64);
     CHECK(kept != NULL);
     TRY(tri_sp_attention_forward(batch, &op, x[4], NULL, x[0], x[1], x[2]));
-    double first = local > 0 ? *at(&x[4], 0, local - 1, HQ - 1, D - 1) : 0;
+    double first = local > 0 ? *at(&x[4], 0, local - 1, job->hq - 1, D - 1) : 0;
     TRY(tri_sp_attention_forward(batch, &op, x[4], kept, x[0], x[1], x[2]));
-    CHECK(local == 0 || first == *at(&x[4], 0, local - 1, HQ - 1, D - 1));
+    CHECK(local == 0 || first == *at(&x[4], 0, local - 1, job->hq - 1, D - 1));
     TRY(tri_sp_attention_backward(batch, &op, x[5], x[6], x[7], x[3], kept));
     TRY(tri_sp_attention_backward(batch, &op, x[5], x[6], x[7], x[3], kept)); /* again: the same */
     free(kept);
@@ -231,7 +233,7 @@ static enum tri_status attend(struct tri_comm *comm, struct tri_device *device,
                 for (int64_t h = 0; h < heads[4 + i]; h++)
                     for (int64_t d = 0; d < D; d++) {
                         int64_t token = tri_sp_token(shape, ranks, rank, t);
-                        job->result[i][((b * shape->tokens + token) * HQ + h) * D + d] =
+                        job->result[i][((b * shape->tokens + token) * job->hq + h) * D + d] =
                             *at(&x[4 + i], b, t, h, d);
                     }
     tri_sp_batch_close(batch);
@@ -251,9 +253,9 @@ static void dense(const struct job *job, double *o, double *dq, double *dk, doub
     double scale = 1 / sqrt((double)D);
     double p[40], dp[40];
     for (int64_t b = 0; b < shape->rows; b++)
-        for (int64_t h = 0; h < HQ; h++)
+        for (int64_t h = 0; h < job->hq; h++)
             for (int64_t i = 0; i < s; i++) {
-                int64_t hk = h / (HQ / HK);
+                int64_t hk = h / (job->hq / job->hk);
                 int64_t begin = i < 7 + b ? 0 : 7 + b;
                 if (job->window > 0 && i - job->window + 1 > begin)
                     begin = i - job->window + 1;
@@ -269,19 +271,48 @@ static void dense(const struct job *job, double *o, double *dq, double *dk, doub
                     p[j] /= sum;
                     dp[j] = 0;
                     for (int64_t d = 0; d < D; d++) {
-                        o[((b * s + i) * HQ + h) * D + d] += p[j] * value(2, b, j, hk, d);
+                        o[((b * s + i) * job->hq + h) * D + d] += p[j] * value(2, b, j, hk, d);
                         dp[j] += value(3, b, i, h, d) * value(2, b, j, hk, d);
-                        dv[((b * s + j) * HQ + hk) * D + d] += p[j] * value(3, b, i, h, d);
+                        dv[((b * s + j) * job->hq + hk) * D + d] += p[j] * value(3, b, i, h, d);
                     }
                     mean += p[j] * dp[j];
                 }
                 for (int64_t j = begin; j <= i; j++)
                     for (int64_t d = 0; d < D; d++) {
                         double ds = scale * p[j] * (dp[j] - mean);
-                        dq[((b * s + i) * HQ + h) * D + d] += ds * value(1, b, j, hk, d);
-                        dk[((b * s + j) * HQ + hk) * D + d] += ds * value(0, b, i, h, d);
+                        dq[((b * s + i) * job->hq + h) * D + d] += ds * value(1, b, j, hk, d);
+                        dk[((b * s + j) * job->hq + hk) * D + d] += ds * value(0, b, i, h, d);
                     }
             }
+}
+
+/* On `ranks` ranks, each with memory of its own kind, against the textbook. */
+static void compare_attention(struct job *job, int first_ranks, int last_ranks)
+{
+    size_t n = (size_t)(job->shape.rows * job->shape.tokens * job->hq * D);
+    double *want[4];
+    for (int k = 0; k < 4; k++) {
+        want[k] = calloc(n, sizeof(double));
+        job->result[k] = calloc(n, sizeof(double));
+    }
+    dense(job, want[0], want[1], want[2], want[3]);
+    for (int ranks = first_ranks; ranks <= last_ranks; ranks++) {
+        job->how = (enum memory)((ranks + job->shape.tokens) % NUM_MEMORIES);
+        for (int k = 0; k < 4; k++)
+            memset(job->result[k], 0, n * sizeof(double));
+        if (tri_comm_threads_run(ranks, 60, attend_rank, job) != TRI_OK)
+            fail_msg("%d ranks: %s", ranks, tri_error_text());
+        for (int k = 0; k < 4; k++)
+            for (size_t e = 0; e < n; e++)
+                if (!(fabs(job->result[k][e] - want[k][e]) <= 1e-12))
+                    fail_msg("S %d, heads %d/%d, %d ranks, result %d: %.15g, not %.15g",
+                             (int)job->shape.tokens, (int)job->hq, (int)job->hk, ranks, k,
+                             job->result[k][e], want[k][e]);
+    }
+    for (int k = 0; k < 4; k++) {
+        free(want[k]);
+        free(job->result[k]);
+    }
 }
 
 static void attention_is_that_of_the_whole_sequence(void **state)
@@ -289,30 +320,21 @@ static void attention_is_that_of_the_whole_sequence(void **state)
     (void)state;
     static const struct tri_sp_shape shapes[] = {{1, 24, 0}, {2, 19, 0}, {3, 17, 6}, {1, 9, 2}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        struct job job = {.shape = shapes[i], .window = i == 2 ? 5 : 0};
-        size_t n = (size_t)(shapes[i].rows * shapes[i].tokens * HQ * D);
-        double *want[4];
-        for (int k = 0; k < 4; k++) {
-            want[k] = calloc(n, sizeof(double));
-            job.result[k] = calloc(n, sizeof(double));
-        }
-        dense(&job, want[0], want[1], want[2], want[3]);
-        for (int ranks = 1; ranks <= 6; ranks++) {
-            job.how = (enum memory)((ranks + (int)i) % NUM_MEMORIES);
-            for (int k = 0; k < 4; k++)
-                memset(job.result[k], 0, n * sizeof(double));
-            if (tri_comm_threads_run(ranks, 60, attend_rank, &job) != TRI_OK)
-                fail_msg("%d ranks: %s", ranks, tri_error_text());
-            for (int k = 0; k < 4; k++)
-                for (size_t e = 0; e < n; e++)
-                    if (!(fabs(job.result[k][e] - want[k][e]) <= 1e-12))
-                        fail_msg("shape %d, %d ranks, result %d: %.15g, not %.15g", (int)i, ranks,
-                                 k, job.result[k][e], want[k][e]);
-        }
-        for (int k = 0; k < 4; k++) {
-            free(want[k]);
-            free(job.result[k]);
-        }
+        struct job job = {.shape = shapes[i], .window = i == 2 ? 5 : 0, .hq = HQ, .hk = HK};
+        compare_attention(&job, 1, 6);
+    }
+}
+
+/* Heads that divide among ranks and heads that do not, key heads that are shared or several. */
+static void any_heads_are_split_over_any_ranks(void **state)
+{
+    (void)state;
+    static const int cases[][3] = {{4, 4, 2},  {8, 2, 2},  {4, 1, 2}, {12, 3, 2}, {12, 6, 4},
+                                   {6, 2, 4},  {8, 2, 4},  {4, 1, 4}, {7, 7, 4},  {7, 1, 3},
+                                   {28, 4, 8}, {10, 5, 7}, {9, 3, 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct job job = {.shape = {1, 11, 0}, .hq = cases[i][0], .hk = cases[i][1]};
+        compare_attention(&job, cases[i][2], cases[i][2]);
     }
 }
 
@@ -427,14 +449,35 @@ static void devices_say_what_is_missing(void **state)
     assert_non_null(strstr(tri_error_text(), "CUDA stream"));
 }
 
+static enum tri_status never(struct tri_comm *comm, void *ctx)
+{
+    (void)comm;
+    *(bool *)ctx = true;
+    return TRI_OK;
+}
+
+static void cards_need_a_launcher(void **state)
+{
+    (void)state;
+    bool ran = false;
+    static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
+    for (int i = 0; i < 4; i++)
+        unsetenv(names[i]);
+    assert_int_equal(tri_comm_cards_run(10, never, &ran), TRI_INVALID);
+    assert_non_null(strstr(tri_error_text(), "torchrun, mpirun or srun"));
+    assert_false(ran);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exchange_is_its_own_inverse),
         cmocka_unit_test(attention_is_that_of_the_whole_sequence),
+        cmocka_unit_test(any_heads_are_split_over_any_ranks),
         cmocka_unit_test(mistakes_of_one_rank_are_errors_on_all),
         cmocka_unit_test(meshes_are_rebuilt_after_refusals),
         cmocka_unit_test(devices_say_what_is_missing),
+        cmocka_unit_test(cards_need_a_launcher),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
