@@ -63,7 +63,7 @@ static enum tri_status silence(struct tri_comm **comm)
 {
     if (*comm == NULL)
         return TRI_OK;
-    return tri_comm_dry((*comm)->rank, (*comm)->size, false, comm);
+    return tri_comm_dry((*comm)->rank, (*comm)->size, NULL, comm);
 }
 
 enum tri_status tri_memory_count(const struct tri_trainer_config *config, int64_t tokens,

@@ -18,16 +18,16 @@ static enum tri_status check_plan(const struct tri_rehearsal *r, size_t capacity
 }
 
 /* The first of the recipe's ranks, talking to nobody. */
-static enum tri_status open_ranks(const struct tri_recipe *recipe, struct tri_comm **world,
-                                  struct tri_comm **sequence)
+static enum tri_status open_ranks(const struct tri_recipe *recipe, const struct tri_backend *dry,
+                                  struct tri_comm **world, struct tri_comm **sequence)
 {
     int64_t ranks = recipe->train.ranks;
     int64_t shards = 1;
     if (ranks <= 1)
         return TRI_OK;
     TRI_TRY(tri_mesh_shards(ranks, recipe->train.sequence_parallel_size, &shards));
-    TRI_TRY(tri_comm_dry(0, (int)ranks, true, world));
-    return tri_comm_dry(0, (int)shards, true, sequence);
+    TRI_TRY(tri_comm_dry(0, (int)ranks, &dry->ops, world));
+    return tri_comm_dry(0, (int)shards, &dry->ops, sequence);
 }
 
 /* Count with the stage of ZeRO that a run would choose: the lowest of 1 to 3 that fits. */
@@ -88,9 +88,9 @@ enum tri_status tri_rehearse(struct tri_recipe *recipe, struct tri_rehearsal *ou
         return tri_fail(TRI_INVALID, "rehearse needs a length: give data.max_length, such as "
                                      "--data.max_length 128k");
     TRI_TRY(tri_run_open_model(recipe, &run));
-    enum tri_status st = open_ranks(recipe, &world, &sequence);
+    enum tri_status st = tri_dry_open(run->backend, TRI_DRY_REHEARSE, &dry);
     if (st == TRI_OK)
-        st = tri_dry_open(run->backend, TRI_DRY_REHEARSE, &dry);
+        st = open_ranks(recipe, dry, &world, &sequence);
     if (st == TRI_OK)
         st = rehearse(run, dry, world, sequence, &r);
     tri_dry_close(dry);

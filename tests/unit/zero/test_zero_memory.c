@@ -27,8 +27,8 @@ static struct tri_memory_plan count(struct tri_model *model, struct tri_backend 
                                         .zero_stage = zero_stage};
     struct tri_memory_plan plan;
     if (ranks > 1) {
-        assert_int_equal(tri_comm_dry(0, ranks, false, &config.world), TRI_OK);
-        assert_int_equal(tri_comm_dry(0, ranks, false, &config.sequence), TRI_OK);
+        assert_int_equal(tri_comm_dry(0, ranks, NULL, &config.world), TRI_OK);
+        assert_int_equal(tri_comm_dry(0, ranks, NULL, &config.sequence), TRI_OK);
     }
     if (tri_memory_count(&config, TOKENS, 1, &plan) != TRI_OK)
         fail_msg("%s", tri_error_text());
