@@ -129,7 +129,7 @@ static enum tri_status lock(const char *copy, int *out)
     enum tri_status st = fd < 0 ? tri_fail_errno(errno, "cannot write %s", path) : TRI_OK;
     int rc = st == TRI_OK ? flock(fd, LOCK_EX | LOCK_NB) : 0;
     if (rc != 0 && errno == EWOULDBLOCK) {
-        tri_info("waiting for another process that unpacks %s", copy);
+        tri_info("waiting for whoever unpacks %s", copy);
         while ((rc = flock(fd, LOCK_EX)) != 0 && errno == EINTR)
             ;
     }
