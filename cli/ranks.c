@@ -201,14 +201,15 @@ enum tri_status tri_cli_start_ranks(int argc, char **argv, const struct tri_cli_
     bool cuda = wants_cuda(how);
     TRI_TRY(tri_launch_detect(&launch));
     TRI_TRY(check_launch(&launch, how, cuda));
-    if (launch.by == TRI_LAUNCH_NONE)
+    /* A launcher that starts one process says nothing about ranks: `ranks` may. */
+    if (launch.by == TRI_LAUNCH_NONE || (launch.ranks == 1 && how->ranks > 1))
         TRI_TRY(count_ranks(how, cuda, &count));
     if (launch.ranks == 1 && count == 1) {
         if (cuda && launch.local_rank > 0)
             TRI_TRY(choose_card(&launch));
         return function(NULL, ctx);
     }
-    if (launch.by != TRI_LAUNCH_NONE)
+    if (launch.ranks > 1)
         return cuda ? run_cards(&launch, &job, how->timeout) : run_mpi(&launch, &job, how->timeout);
     return cuda ? start_processes(&job, count)
                 : tri_comm_threads_run(count, how->timeout, run_thread, &job);
