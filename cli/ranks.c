@@ -69,6 +69,7 @@ static enum tri_status run_mpi(const struct tri_launch_info *launch, const struc
                                double timeout)
 {
     struct tri_comm *world = NULL;
+    be_quiet(launch);
     TRI_TRY(open_mpi(launch, timeout, &world));
     enum tri_status st = job->function(world, job->ctx);
     tri_comm_mpi_finish(world, st);
