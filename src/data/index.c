@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "data/ahead.h"
+#include "data/ahead_files.h"
 #include "data/fingerprint.h"
 #include "data/formats/format.h"
 #include "data/megatron.h"
@@ -29,7 +30,8 @@ struct pass {
     int64_t units_in_file;               /* of struct tri_index_place */
     int64_t skip;                        /* units of this file that were seen before */
     struct tri_ahead *ahead;
-    int format; /* of the lines of this file; TRI_DATA_AUTO: none was read yet */
+    int64_t files_ahead; /* text files before this number were encoded */
+    int format;          /* of the lines of this file; TRI_DATA_AUTO: none was read yet */
     double begin;
     uint64_t bytes_done, bytes_total;
 };
@@ -254,6 +256,8 @@ static enum tri_status add_file(struct pass *pass, uint32_t number)
         pass->bytes_done += file->bytes;
         return add_set(pass, number);
     }
+    if (file->kind == TRI_FILE_TEXT && number >= pass->files_ahead && pass->skip == 0)
+        pass->files_ahead = tri_ahead_files(pass->rules, pass->files, number);
     struct tri_map map;
     TRI_TRY(tri_data_file_map(file, &map));
     if (map.bytes > 0) /* a hint, so its failure is not one of ours */
