@@ -47,20 +47,27 @@ static void be_quiet(const struct tri_launch_info *launch)
         tri_log_set_level(TRI_LOG_ERROR);
 }
 
+/* A failed job ends in MPI_Abort, which this process does not survive: the error comes first. */
+static void end_mpi(struct tri_comm *world, enum tri_status st)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "%s", tri_error_text());
+    int code = tri_cli_end(tri_fail(st, "rank %d: %s", world->world_rank, text));
+    (void)tri_fail(st, "%s", text); /* what the others hear */
+    tri_comm_mpi_finish(world, st);
+    exit(code);
+}
+
 static enum tri_status open_mpi(const struct tri_launch_info *launch, double timeout,
                                 struct tri_comm **world)
 {
     struct tri_comm *made = NULL;
     TRI_TRY(tri_comm_mpi_open(timeout, &made));
-    if (made->size != launch->ranks) {
-        enum tri_status st = tri_fail(
-            TRI_COMM,
-            "the launcher started %d ranks but MPI sees %d: build with the MPI whose mpirun "
-            "or srun plug-in starts it",
-            launch->ranks, made->size);
-        tri_comm_mpi_finish(made, st);
-        return st;
-    }
+    if (made->size != launch->ranks)
+        end_mpi(made, tri_fail(TRI_COMM,
+                               "the launcher started %d ranks but MPI sees %d: build with the MPI "
+                               "whose mpirun or srun plug-in starts it",
+                               launch->ranks, made->size));
     *world = made;
     return TRI_OK;
 }
@@ -72,6 +79,8 @@ static enum tri_status run_mpi(const struct tri_launch_info *launch, const struc
     be_quiet(launch);
     TRI_TRY(open_mpi(launch, timeout, &world));
     enum tri_status st = job->function(world, job->ctx);
+    if (st != TRI_OK)
+        end_mpi(world, st);
     tri_comm_mpi_finish(world, st);
     return st;
 }
@@ -100,7 +109,7 @@ static enum tri_status tell(struct tri_rendezvous *rv, const struct tri_launch_i
     int first = tri_rendezvous_first_failed(rv, news_seconds);
     *heard = first >= 0 && first != launch->rank;
     (void)tri_fail(st, "%s", text);
-    if (st != TRI_PEER)
+    if (st != TRI_PEER && launch->by != TRI_LAUNCH_MPI) /* end_mpi says it */
         tri_error_prefix("rank %d", launch->rank);
     return st;
 }
@@ -125,6 +134,8 @@ static enum tri_status run_cards(const struct tri_launch_info *launch, const str
         st = tell(rv, launch, st, &heard);
     tri_comm_close(world);
     tri_rendezvous_close(rv);
+    if (mpi != NULL && st != TRI_OK)
+        end_mpi(mpi, st);
     if (mpi != NULL)
         tri_comm_mpi_finish(mpi, st);
     if (heard && launch->by == TRI_LAUNCH_SELF)
