@@ -102,7 +102,8 @@ void tri_adapter_close(struct tri_adapter *adapter); /* NULL is allowed; not col
  * first tri_adapter_next. Equal epochs give equal shards. */
 enum tri_status tri_adapter_epoch(struct tri_adapter *adapter, int64_t epoch);
 
-/* The next shard, or *end on all ranks of the group at once. What one rank's source or sample got
+/* The next shard, or *end on all ranks of the group at once (groups of a mesh may end at different
+ * times: tri_comm_any over the world says whether some go on). What one rank's source or sample got
  * wrong is an error on all of them, with a text that names the rank. */
 enum tri_status tri_adapter_next(struct tri_adapter *adapter, struct tri_shard *shard, bool *end);
 

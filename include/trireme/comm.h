@@ -6,6 +6,8 @@
 #ifndef TRIREME_COMM_H
 #define TRIREME_COMM_H
 
+#include <stdbool.h>
+
 #include "trireme/status.h"
 
 #ifdef __cplusplus
@@ -39,6 +41,10 @@ enum tri_status tri_comm_cards_run(double timeout, tri_rank_function *function, 
 /* This rank and their number. NULL: one rank. */
 int tri_comm_rank(const struct tri_comm *comm);
 int tri_comm_size(const struct tri_comm *comm);
+
+/* Does any rank say yes? Replicas whose data end at different times go on together as long as some
+ * have data, those that have none with empty steps. Collective; NULL: one rank. */
+enum tri_status tri_comm_any(struct tri_comm *comm, bool mine, bool *any);
 
 /* Tell all ranks of the job to stop: this one failed with its current error text. For ranks that
  * cannot return from their rank function soon. More than once is allowed. */

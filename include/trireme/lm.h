@@ -52,8 +52,8 @@ struct tri_lm_config {
 
 struct tri_lm; /* opaque */
 
-/* Collective over the mesh, as are the calls below but where they say otherwise. Weights are not
- * set yet. Ranks that are threads give their device one thread each. */
+/* Collective over the mesh, as are the calls below but where they say otherwise. Ranks that differ
+ * in the model or in how it is trained fail here, all of them. Weights are not set yet. */
 enum tri_status tri_lm_open(const struct tri_lm_config *config, struct tri_lm **out);
 void tri_lm_close(struct tri_lm *lm); /* NULL is allowed; not collective */
 
@@ -77,7 +77,8 @@ struct tri_lm_result {
 };
 
 /* Forward, loss and backward of all micro-batches added since the last time, reduced over all
- * ranks. TRI_INVALID when nothing is trained. */
+ * ranks; replicas may have added different numbers, and none. TRI_INVALID when nothing is trained
+ * on any rank. */
 enum tri_status tri_lm_gradients(struct tri_lm *lm, struct tri_lm_result *out);
 
 /* Forward and loss alone, summed over all ranks. With nothing trained the loss is 0. */

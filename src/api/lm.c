@@ -9,7 +9,9 @@
 #include "api/device.h"
 #include "api/lm_batch.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "ckpt/hf.h"
+#include "comm/gather.h"
 #include "shard/mesh.h"
 #include "train/machine.h"
 #include "train/trainer.h"
@@ -73,6 +75,37 @@ static enum tri_status open_trainer(struct tri_lm *lm, const struct tri_lm_confi
     return tri_trainer_open(&t, &lm->trainer);
 }
 
+static uint64_t mix(uint64_t hash, double number)
+{
+    return tri_hash_bytes(hash, &number, sizeof number);
+}
+
+/* What has to be equal on all ranks: names of folders may differ. */
+static enum tri_status agree(const struct tri_lm *lm, const struct tri_lm_config *c)
+{
+    const struct tri_arch *a = &lm->model->arch;
+    const int64_t whole[] = {a->vocab,        a->hidden,
+                             a->num_layers,   a->num_heads,
+                             a->num_kv_heads, a->head_dim,
+                             a->mlp_width,    a->max_positions,
+                             a->activation,   a->norm.kind,
+                             a->rope.type,    a->rope.rotary_dim,
+                             a->padding_row,  lm->model->num_elements,
+                             c->dtype,        c->keep,
+                             c->mlp_tiles,    c->zero_stage,
+                             c->forward_only, c->adamw != NULL};
+    uint64_t hash = tri_hash_bytes(TRI_HASH_START, whole, sizeof whole);
+    hash = tri_hash_bytes(hash, a->window, (size_t)a->num_layers * sizeof *a->window);
+    hash = mix(mix(mix(hash, a->norm.eps), a->rope.theta), a->rope.factor);
+    hash = mix(hash, c->loss_gb);
+    if (c->adamw != NULL)
+        hash = mix(mix(mix(mix(hash, c->adamw->beta1), c->adamw->beta2), c->adamw->eps),
+                   c->adamw->weight_decay);
+    return lm->world != NULL
+               ? tri_comm_agree(lm->world, "the model, or how it is trained", (int64_t)hash)
+               : TRI_OK;
+}
+
 enum tri_status tri_lm_open(const struct tri_lm_config *config, struct tri_lm **out)
 {
     struct tri_lm *lm = calloc(1, sizeof *lm);
@@ -81,9 +114,11 @@ enum tri_status tri_lm_open(const struct tri_lm_config *config, struct tri_lm **
     lm->device = config->device;
     lm->world = config->mesh != NULL ? config->mesh->world : NULL;
     lm->stats.loss = NAN;
-    enum tri_status st = open_model(lm, config->model);
+    enum tri_status st = tri_comm_all_well(lm->world, open_model(lm, config->model));
     if (st == TRI_OK)
-        st = open_trainer(lm, config);
+        st = agree(lm, config);
+    if (st == TRI_OK)
+        st = tri_comm_all_well(lm->world, open_trainer(lm, config));
     if (st != TRI_OK) {
         tri_lm_close(lm);
         return st;

@@ -2,16 +2,6 @@
 
 #include "comm/comm.h"
 
-int tri_comm_rank(const struct tri_comm *comm)
-{
-    return comm != NULL ? comm->rank : 0;
-}
-
-int tri_comm_size(const struct tri_comm *comm)
-{
-    return comm != NULL ? comm->size : 1;
-}
-
 int64_t tri_count_trained(const int32_t *labels, int64_t n)
 {
     int64_t count = 0;

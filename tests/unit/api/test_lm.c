@@ -85,8 +85,27 @@ struct job {
     enum tri_lm_keep keep;
     int zero_stage;
     bool save;
+    bool own_update; /* plain gradient descent by the caller */
     double loss[STEPS], norm[STEPS], eval;
 };
+
+/* w -= 0.1 g on what this rank holds. */
+static enum tri_status descend(struct tri_lm *lm)
+{
+    struct tri_lm_run run;
+    for (int cursor = 0; tri_lm_next_run(lm, &cursor, &run);)
+        for (int64_t i = 0; i < run.weights.dim[0]; i++)
+            ((double *)run.weights.data)[i] -= 0.1 * ((const double *)run.grads.data)[i];
+    return tri_lm_updated(lm);
+}
+
+static enum tri_status update(struct tri_lm *lm, const struct job *job)
+{
+    if (job->own_update)
+        return descend(lm);
+    TRY(tri_lm_update(lm, 1e-2, 1.0));
+    return tri_lm_update(lm, 1e-2, 1.0) == TRI_OK ? TRI_INTERNAL : TRI_OK; /* they are spent */
+}
 
 static enum tri_status train(struct tri_lm *lm, struct tri_adapter *adapter, struct job *job,
                              bool first)
@@ -109,9 +128,7 @@ static enum tri_status train(struct tri_lm *lm, struct tri_adapter *adapter, str
             return result.tokens == ROWS * TOKENS ? TRI_OK : TRI_INTERNAL;
         }
         TRY(tri_lm_gradients(lm, &result));
-        TRY(tri_lm_update(lm, 1e-2, 1.0));
-        if (tri_lm_update(lm, 1e-2, 1.0) == TRI_OK) /* they are spent */
-            return TRI_INTERNAL;
+        TRY(update(lm, job));
         if (result.tokens != ROWS * TOKENS)
             return TRI_INTERNAL;
         if (first) {
@@ -141,7 +158,7 @@ static enum tri_status run_rank(struct tri_comm *world, void *ctx)
                                          .keep = job->keep,
                                          .zero_stage = job->zero_stage,
                                          .memory_bytes = (size_t)1 << 28,
-                                         .adamw = &adamw};
+                                         .adamw = job->own_update ? NULL : &adamw};
     TRY(tri_lm_open(&config, &lm));
     struct reader reader = {
         .together = job->together, .rank = tri_comm_rank(world), .ranks = tri_comm_size(world)};
@@ -211,6 +228,70 @@ static void any_split_gives_the_same_training(void **state)
         run(&job, ways[i].ranks);
         assert_same(&job, &alone, ways[i].what);
     }
+}
+
+static void an_update_of_ones_own_works_in_every_stage(void **state)
+{
+    (void)state;
+    struct job alone = {.shards = 1, .own_update = true};
+    run(&alone, 1);
+    for (int stage = 0; stage <= 3; stage++)
+        for (int64_t shards = 1; shards <= 2; shards++) {
+            struct job job = {.shards = shards, .zero_stage = stage, .own_update = true};
+            run(&job, 4);
+            assert_same(&job, &alone, "own update");
+        }
+}
+
+struct difference {
+    char model[2][4400];
+    int zero_stage; /* of rank 1 */
+    const char *text;
+};
+
+static enum tri_status differ(struct tri_comm *world, void *ctx)
+{
+    const struct difference *d = ctx;
+    struct tri_mesh mesh;
+    struct tri_device *device;
+    struct tri_lm *lm;
+    const struct tri_device_config on = {.threads = 1, .scratch_bytes = 1 << 20};
+    int rank = tri_comm_rank(world);
+    TRY(tri_mesh_open(world, 0, &mesh));
+    TRY(tri_device_open(&on, &device));
+    const struct tri_lm_config config = {.device = device,
+                                         .mesh = &mesh,
+                                         .model = d->model[rank == 1],
+                                         .zero_stage = rank == 1 ? d->zero_stage : 0,
+                                         .memory_bytes = (size_t)1 << 28};
+    enum tri_status st = tri_lm_open(&config, &lm);
+    bool heard = st != TRI_OK && strstr(tri_error_text(), d->text) != NULL;
+    if (!heard)
+        fprintf(stderr, "rank %d heard: %s\n", rank, tri_error_text());
+    tri_device_close(device);
+    tri_mesh_close(&mesh);
+    return heard ? TRI_OK : TRI_INTERNAL;
+}
+
+static void ranks_that_differ_are_refused(void **state)
+{
+    (void)state;
+    char other[sizeof config_json];
+    struct difference d = {.text = "ranks disagree on the model, or how it is trained"};
+    snprintf(d.model[0], sizeof d.model[0], "%s", scratch);
+    snprintf(d.model[1], sizeof d.model[1], "%s", scratch);
+    d.zero_stage = 2;
+    assert_int_equal(tri_comm_threads_run(3, 20, differ, &d), TRI_OK);
+    d.zero_stage = 0;
+    snprintf(d.model[1], sizeof d.model[1], "%s/other", scratch);
+    assert_int_equal(tri_make_folder(d.model[1]), TRI_OK);
+    memcpy(other, config_json, sizeof other);
+    memcpy(strstr(other, "1e-6"), "1e-5", 4);
+    put_text(in_scratch("other/config.json"), other);
+    assert_int_equal(tri_comm_threads_run(3, 20, differ, &d), TRI_OK);
+    assert_int_equal(unlink(in_scratch("other/config.json")), 0);
+    d.text = "rank 1: ";
+    assert_int_equal(tri_comm_threads_run(3, 20, differ, &d), TRI_OK);
 }
 
 /* What four ranks in stage 3 saved, one rank reads: its loss is the one that was evaluated. */
@@ -327,6 +408,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(any_split_gives_the_same_training, model_open,
                                         scratch_close),
+        cmocka_unit_test_setup_teardown(an_update_of_ones_own_works_in_every_stage, model_open,
+                                        scratch_close),
+        cmocka_unit_test_setup_teardown(ranks_that_differ_are_refused, model_open, scratch_close),
         cmocka_unit_test_setup_teardown(what_was_saved_is_read, model_open, scratch_close),
         cmocka_unit_test_setup_teardown(bad_shards_and_models_are_refused, model_open,
                                         scratch_close),

@@ -1,10 +1,29 @@
-/* Ranks as processes with a card each, for a program that a launcher started. */
+/* Ranks: who they are, what they agree on, and a card for each where a launcher started them. */
 #include "backend/cuda/cuda.h"
 #include "comm/launch.h"
 #include "comm/mpi/mpi.h"
 #include "comm/nccl/nccl.h"
 #include "comm/rendezvous/bootstrap.h"
 #include "trireme/comm.h"
+
+int tri_comm_rank(const struct tri_comm *comm)
+{
+    return comm != NULL ? comm->rank : 0;
+}
+
+int tri_comm_size(const struct tri_comm *comm)
+{
+    return comm != NULL ? comm->size : 1;
+}
+
+enum tri_status tri_comm_any(struct tri_comm *comm, bool mine, bool *any)
+{
+    int64_t value = mine;
+    if (comm != NULL)
+        TRI_TRY(tri_comm_max_int(comm, &value, 1));
+    *any = value != 0;
+    return TRI_OK;
+}
 
 /* A launcher may show each process one card only. */
 static enum tri_status choose_card(const struct tri_launch_info *launch)
