@@ -21,6 +21,7 @@ extern const size_t tri_cli_num_verbs;
 int tri_cli_train(int argc, char **argv);
 int tri_cli_eval(int argc, char **argv);
 int tri_cli_data(int argc, char **argv);
+int tri_cli_verify(int argc, char **argv);
 int tri_cli_check(int argc, char **argv);
 int tri_cli_rehearse(int argc, char **argv);
 int tri_cli_info(int argc, char **argv);

@@ -53,6 +53,30 @@ const struct tri_cli_verb tri_cli_verbs[] = {
      "weights\n"
      "nor data.\n" RECIPE_KEYS,
      tri_cli_rehearse},
+    {"verify", "RECIPE [--key value]...", "Prove that splitting the work changes no number",
+     "\n"
+     "On the recipe's own model and first documents, shrunk to the first layers and as many "
+     "tokens\n"
+     "as take seconds (it prints what is left):\n"
+     "\n"
+     "  - one step on one rank, uncut, against every other way: ranks that share a sequence,\n"
+     "    replicas, ZeRO 0 to 3, tiles, chunks, checkpointing, accumulation\n"
+     "  - one trained token; a shard without any; a document behind an untrained one\n"
+     "  - other documents must not move a document, later tokens not an earlier one; the last\n"
+     "    token's gradient must arrive at the first one, over all shards and chunks\n"
+     "  - weights saved and loaded again; a run that is killed in a save and goes on\n"
+     "\n"
+     "Each row has its bound. Small models are computed in float64, where rounding is no excuse.\n"
+     "Others in the recipe's dtype: a gradient may then be off by 4 u sqrt(K) (7 L + 1), with u\n"
+     "2^-24, K the longest sum (hidden, MLP width or tokens) and L layers; in bfloat16 by\n"
+     "2^-8 sqrt(20 L + 10); a loss by a tenth of that. A bound of 0 means bit for bit.\n"
+     "\n"
+     "On the CPU ranks are threads: up to four, whatever `ranks` says. On cards there is a "
+     "process\n"
+     "a card; `mpirun -np 4 trireme verify my.yml` takes what it is given. `--backend cpu` proves\n"
+     "on a machine with a card what is above the kernels. Exit code 1 if a row is over its "
+     "bound.\n" RECIPE_KEYS,
+     tri_cli_verify},
     {"check", "DIR... [--dtype D] [--key value]...", "Compare with what Transformers computed",
      "\n"
      "DIR is a golden folder: a small model with logits, loss, gradients and training steps "

@@ -34,7 +34,10 @@ enum tri_status tri_memory_step(struct tri_trainer *trainer, int64_t tokens, int
     tri_arena_restart_trace(trainer->exec.arena);
     if (trainer->zero->grads != NULL) {
         struct tri_step_stats stats;
-        st = tri_train_step(trainer, batches, micro_batches, 0.0, &stats);
+        /* Somebody else may be the one who updates: then there is nothing to update with. */
+        st = trainer->optimizer.m != NULL
+                 ? tri_train_step(trainer, batches, micro_batches, 0.0, &stats)
+                 : tri_train_gradients(trainer, batches, micro_batches, &stats);
     } else {
         double loss;
         int64_t trained;
