@@ -20,8 +20,6 @@ enum tri_status tri_partition_open(const struct tri_model *model, int ranks, int
             (struct tri_zero_unit){.full = p.full_elements, .own = p.own_elements, .part = part};
         p.full_elements += part * ranks;
         p.own_elements += part;
-        if (part * ranks > p.longest)
-            p.longest = part * ranks;
     }
     *out = p;
     return TRI_OK;

@@ -24,7 +24,6 @@ struct tri_partition {
     struct tri_zero_unit *units; /* (model->num_units) */
     int64_t full_elements;       /* of a buffer of everything, padding included */
     int64_t own_elements;        /* of a rank's own buffer */
-    int64_t longest;             /* elements of the longest unit, padding included */
 };
 
 enum tri_status tri_partition_open(const struct tri_model *model, int ranks, int rank,
