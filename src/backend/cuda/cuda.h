@@ -41,8 +41,9 @@ int tri_cuda_num_cards(void);
 int tri_cuda_card(void);
 enum tri_status tri_cuda_choose_card(int device);
 
-/* `config` NULL: defaults, on the card of the process. TRI_UNSUPPORTED with one clear line when the build has no CUDA, or the
- * machine no driver, a driver too old, no card, or a card older than compute capability 8.0. */
+/* `config` NULL: defaults, on the card of the process. TRI_UNSUPPORTED with one clear line when the
+ * build has no CUDA, or the machine no driver, a driver too old, no card, or a card older than
+ * compute capability 8.0. */
 enum tri_status tri_cuda_open(const struct tri_cuda_config *config, struct tri_backend **out);
 void tri_cuda_close(struct tri_backend *backend); /* NULL is allowed */
 
