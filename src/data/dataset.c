@@ -238,7 +238,7 @@ static enum tri_status take_record(const struct tri_dataset *dataset,
     const int64_t at = into->num_tokens, first = record->piece * dataset->order.max_length;
     struct tri_reading reading;
     if (dataset->cache) {
-        TRI_TRY(tri_cache_sample(dataset->cache, record, &dataset->rules, &reading.sample));
+        TRI_TRY(tri_cache_sample(dataset->cache, record, first, &dataset->rules, &reading.sample));
         return tri_sample_take(&reading.sample, first, record->tokens, into->ids + at,
                                into->labels + at, into->positions + at);
     }

@@ -10,12 +10,17 @@
 #include "data/cache/part.h"
 #include "data/overlength.h"
 
+/* After so many tokens the pages that were looked at are let go. The system brings in a few more
+ * around each. */
+enum { FORGET_TOKENS = 16 << 20 };
+
 /* A record's offset is a part and a sample of it. */
 enum { SAMPLE_BITS = 40, MOST_PARTS = 1 << 23 };
 
 struct tri_cache {
     struct tri_part *parts;
     int64_t num_parts;
+    int64_t looked_at; /* tokens since pages were let go */
 };
 
 bool tri_cache_exists(const char *home, const struct tri_cache_key *key)
@@ -109,7 +114,7 @@ static enum tri_status add(struct tri_index *index, struct tri_length_rule *rule
                                 .tokens = entry->tokens,
                                 .rendered = (entry->flags & TRI_CACHE_RENDERED) != 0};
     if (entry->tokens > rule->limit)
-        TRI_TRY(tri_part_sample(part, number, &any, &sample));
+        TRI_TRY(tri_part_sample(part, number, &any, 0, entry->tokens, &sample));
     return tri_index_add_measured(index, rule, &sample, entry->documents, entry->trained, record,
                                   entry->line);
 }
@@ -152,13 +157,25 @@ enum tri_status tri_cache_index(const struct tri_cache *cache, const struct tri_
     return TRI_OK;
 }
 
-enum tri_status tri_cache_sample(const struct tri_cache *cache, const struct tri_record *record,
-                                 const struct tri_sample_rules *rules, struct tri_sample *out)
+static void forget(struct tri_cache *cache)
+{
+    for (int64_t i = 0; i < cache->num_parts; i++)
+        tri_part_forget(&cache->parts[i]);
+    cache->looked_at = 0;
+}
+
+enum tri_status tri_cache_sample(struct tri_cache *cache, const struct tri_record *record,
+                                 int64_t first, const struct tri_sample_rules *rules,
+                                 struct tri_sample *out)
 {
     const uint64_t part = record->offset >> SAMPLE_BITS;
     const uint64_t mask = (UINT64_C(1) << SAMPLE_BITS) - 1;
     if (part >= (uint64_t)cache->num_parts)
         return tri_fail(TRI_INTERNAL, "part %" PRIu64 " of a cache of %" PRId64, part,
                         cache->num_parts);
-    return tri_part_sample(&cache->parts[part], (int64_t)(record->offset & mask), rules, out);
+    if (cache->looked_at > FORGET_TOKENS)
+        forget(cache);
+    cache->looked_at += record->tokens;
+    return tri_part_sample(&cache->parts[part], (int64_t)(record->offset & mask), rules, first,
+                           record->tokens, out);
 }

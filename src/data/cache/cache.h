@@ -55,9 +55,12 @@ void tri_cache_close(struct tri_cache *cache); /* NULL is allowed */
 enum tri_status tri_cache_index(const struct tri_cache *cache, const struct tri_data_files *files,
                                 int64_t max_length, int overlength, struct tri_index *out);
 
-/* The sample of a record of that index, in place: it must not be closed. */
-enum tri_status tri_cache_sample(const struct tri_cache *cache, const struct tri_record *record,
-                                 const struct tri_sample_rules *rules, struct tri_sample *out);
+/* The sample of a record of that index, in place: it must not be closed, and lives until the next
+ * one is asked for. Of its tokens the record's, from `first` on, may be looked at. Not for several
+ * threads at once. */
+enum tri_status tri_cache_sample(struct tri_cache *cache, const struct tri_record *record,
+                                 int64_t first, const struct tri_sample_rules *rules,
+                                 struct tri_sample *out);
 
 uint64_t tri_cache_bytes(const struct tri_cache *cache);
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/hash.h"
 #include "data/batch.h"
@@ -265,10 +266,16 @@ void tri_part_close(struct tri_part *part)
     memset(part, 0, sizeof *part);
 }
 
-static bool tokens_are_sound(const struct tri_sample *sample, const unsigned char *begins)
+void tri_part_forget(const struct tri_part *part)
+{
+    (void)madvise((void *)(uintptr_t)part->map.data, part->map.bytes, MADV_DONTNEED);
+}
+
+static bool tokens_are_sound(const struct tri_sample *sample, const unsigned char *begins,
+                             int64_t first, int64_t count)
 {
     const int64_t vocab = sample->rules->vocab;
-    for (int64_t i = 0; i < sample->tokens; i++) {
+    for (int64_t i = first; i < first + count; i++) {
         const int32_t label = sample->labels ? sample->labels[i] : 0;
         if (sample->ids[i] < 0 || sample->ids[i] >= vocab || label >= vocab ||
             (label < 0 && label != TRI_IGNORE_LABEL) || (begins && begins[i] > 1))
@@ -278,12 +285,16 @@ static bool tokens_are_sound(const struct tri_sample *sample, const unsigned cha
 }
 
 enum tri_status tri_part_sample(const struct tri_part *part, int64_t number,
-                                const struct tri_sample_rules *rules, struct tri_sample *out)
+                                const struct tri_sample_rules *rules, int64_t first, int64_t count,
+                                struct tri_sample *out)
 {
     if (number < 0 || number >= part->count)
         return tri_fail(TRI_INTERNAL, "sample %" PRId64 " of a part of %" PRId64, number,
                         part->count);
     const struct tri_cache_entry *entry = &part->entries[number];
+    if (first < 0 || count < 0 || first > entry->tokens || count > entry->tokens - first)
+        return tri_fail(TRI_INTERNAL, "token %" PRId64 " of a sample of %" PRId64, first + count,
+                        entry->tokens);
     const unsigned char *at = part->map.data + entry->offset;
     const uint64_t bytes = 4 * (uint64_t)entry->tokens;
     struct tri_sample sample = {
@@ -299,7 +310,7 @@ enum tri_status tri_part_sample(const struct tri_part *part, int64_t number,
         at += bytes + padding(bytes);
     }
     const unsigned char *begins = entry->flags & TRI_CACHE_BEGINS ? at : NULL;
-    if (!tokens_are_sound(&sample, begins))
+    if (!tokens_are_sound(&sample, begins, first, count))
         return tri_fail(TRI_FORMAT,
                         "sample %" PRId64 " of the cache is damaged: remove the cache and run "
                         "trireme data build again",

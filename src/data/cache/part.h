@@ -60,9 +60,14 @@ struct tri_part {
 enum tri_status tri_part_open(const char *path, uint64_t key, struct tri_part *out);
 void tri_part_close(struct tri_part *part);
 
-/* The sample of an entry, in place: it lives as long as the part and must not be closed. Tokens
- * are below rules->vocab. */
+/* The sample of an entry, in place: it lives as long as the part and must not be closed. Only its
+ * tokens [first, first + count) were checked and may be looked at: ids are below rules->vocab. */
 enum tri_status tri_part_sample(const struct tri_part *part, int64_t number,
-                                const struct tri_sample_rules *rules, struct tri_sample *out);
+                                const struct tri_sample_rules *rules, int64_t first, int64_t count,
+                                struct tri_sample *out);
+
+/* Let go of the pages of the samples that were looked at: they must not count as memory of this
+ * process. */
+void tri_part_forget(const struct tri_part *part);
 
 #endif
