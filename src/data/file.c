@@ -77,7 +77,7 @@ static enum tri_status open_set(struct tri_data_file *file)
 
 static enum tri_data_file_kind kind_of(const char *name)
 {
-    if (ends_with(name, ".jsonl") || ends_with(name, ".json"))
+    if (ends_with(name, ".jsonl") || ends_with(name, ".ndjson") || ends_with(name, ".json"))
         return TRI_FILE_LINES;
     return ends_with(name, ".idx") ? TRI_FILE_MEGATRON : TRI_FILE_TEXT;
 }
@@ -94,8 +94,9 @@ bool tri_data_file_is_sample(const char *path)
 {
     enum tri_coding coding;
     char *name = stem_of(path, &coding);
-    const bool is = name && (ends_with(name, ".txt") || ends_with(name, ".jsonl") ||
-                             (coding == TRI_PLAIN && ends_with(name, ".idx")));
+    const bool is =
+        name && (ends_with(name, ".txt") || ends_with(name, ".jsonl") ||
+                 ends_with(name, ".ndjson") || (coding == TRI_PLAIN && ends_with(name, ".idx")));
     free(name);
     return is;
 }

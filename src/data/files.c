@@ -97,12 +97,27 @@ static bool is_prefix(const char *path, char *index, size_t room)
     return bytes > 0 && (size_t)bytes < room && tri_path_exists(index);
 }
 
+/* OWNER/NAME, as data sets are called on the hub. */
+static bool is_hub_name(const char *path)
+{
+    const char *slash = strchr(path, '/');
+    return slash && slash > path && path[0] != '.' && slash[1] != '\0' && !strchr(slash + 1, '/') &&
+           !strchr(slash + 1, '.');
+}
+
 static enum tri_status add_path(struct tri_data_files *files, char *path)
 {
     struct stat info;
     char index[4096];
     if (!tri_path_exists(path) && is_prefix(path, index, sizeof index))
         path = index;
+    if (stat(path, &info) != 0 && errno == ENOENT && is_hub_name(path))
+        return tri_fail(
+            TRI_IO,
+            "cannot read %s: it is no file or folder here, and data sets of the hub are "
+            "not downloaded: run hf download %s --repo-type dataset --local-dir data "
+            "and name its files (docs/data.md converts Parquet)",
+            path, path);
     if (stat(path, &info) != 0)
         return tri_fail_errno(errno, "cannot read %s", path);
     return S_ISDIR(info.st_mode) ? add_folder(files, path) : add_file(files, path, &info);

@@ -1,12 +1,14 @@
 /* From the sources of a recipe to a list of files, always in the same order.
  *
  * A source is
- *   a file: `.jsonl` is read line by line, and so is `.json`, which may also be one list; `.idx` is
- *     the index of a Megatron dataset (data/megatron.h; its prefix alone will do); any other name
- * is one text document; a folder: walked with everything below it, by name; its .txt, .jsonl and
- * .idx files are taken, hidden ones (.name) are not; a pattern of glob(7) such as src/[a-z]*.c:
- * each match is a file or folder as above, by name. All but Megatron datasets may be compressed
- * (.gz, .zst). Kinds that are known not to be text
+ *   a file: `.jsonl` (or `.ndjson`) is read line by line, and so is `.json`, which may also be one
+ *     list of samples; `.idx` is the index of a Megatron dataset (data/megatron.h; its prefix alone
+ *     will do); any other name is one text document;
+ *   a folder: walked with everything below it, by name; its .txt, .jsonl and .idx files are taken,
+ *     hidden ones (.name) are not;
+ *   a pattern of glob(7) such as src/[a-z]*.c: each match is a file or folder as above, by name.
+ *
+ * All but Megatron datasets may be compressed (.gz, .zst). Kinds that are known not to be text
  * (.parquet, .csv, ...) are refused by name, with the command that converts them. */
 #ifndef TRI_DATA_FILES_H
 #define TRI_DATA_FILES_H

@@ -44,6 +44,29 @@ static enum tri_status join_parts(size_t index, const json_t *parts, json_t **ou
     return *out ? TRI_OK : tri_fail(TRI_NOMEM, "no memory for a message");
 }
 
+/* Fields that other tools train by, and this one does not know. */
+static enum tri_status check_fields(size_t index, json_t *message)
+{
+    static const char *const known[] = {"train", "loss", "weight"};
+    static const char *const parts[] = {"train", "loss", "weight", "mask"};
+    for (void *it = json_object_iter(message); it; it = json_object_iter_next(message, it)) {
+        const char *field = json_object_iter_key(it);
+        bool read = json_is_null(json_object_iter_value(it)), important = false;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            read = read || strcmp(field, known[i]) == 0;
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+            important = important || strstr(field, parts[i]) != NULL;
+        char name[NAME_BYTES];
+        tri_printable(field, name, sizeof name);
+        if (important && !read)
+            return tri_fail(TRI_UNSUPPORTED,
+                            "message %zu has a field \"%s\", which is not read and may say what to "
+                            "train: write \"train\": true or false",
+                            index, name);
+    }
+    return TRI_OK;
+}
+
 static enum tri_status check_message(const struct tri_sample_rules *rules, size_t index,
                                      json_t *message)
 {
@@ -62,6 +85,7 @@ static enum tri_status check_message(const struct tri_sample_rules *rules, size_
                         "assistant and tool are known, and what data.roles_to_train names",
                         index, name);
     }
+    TRI_TRY(check_fields(index, message));
     const json_t *content = json_object_get(message, "content");
     if (!json_is_array(content))
         return TRI_OK;

@@ -178,6 +178,8 @@ static void test_bad_conversations(void **state)
          TRI_UNSUPPORTED, "part 0 of message 0 has no \"text\""},
         {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"weight\":0.5}]}", TRI_UNSUPPORTED,
          "message 0: \"weight\" must be true, false, 0 or 1"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"loss_scale\":0.5}]}",
+         TRI_UNSUPPORTED, "message 0 has a field \"loss_scale\", which is not read"},
         {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"tools\":{\"a\":1}}", TRI_INVALID,
          "\"tools\" is an object: it must be a list of functions"},
         {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"tools\":\"[\"}", TRI_FORMAT,
