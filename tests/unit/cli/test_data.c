@@ -82,6 +82,54 @@ static void inspect_shows_masks(void **state)
     shows("sequence 0: 15 tokens, 3 trained, 1 document\nQ: who? A: [me.]\\x1B\n");
 }
 
+/* What the program prints on a terminal, into f.out. */
+static void inspect_on_a_terminal(const char *environment)
+{
+    const int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    const char *recipe = kept(0, "recipe.yml"), *err = kept(1, "terminal.err");
+    const int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    const int errors = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    assert_true(slave >= 0 && errors >= 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        char name[64];
+        snprintf(name, sizeof name, "%s", environment);
+        unsetenv("NO_COLOR");
+        if (putenv("TERM=xterm") != 0 || putenv(name) != 0 || dup2(slave, 1) < 0 ||
+            dup2(errors, 2) < 0)
+            _exit(126);
+        execl(TEST_PROGRAM, TEST_PROGRAM, "data", "inspect", recipe, "-n", "1", (char *)NULL);
+        _exit(127);
+    }
+    close(slave);
+    close(errors);
+    size_t bytes = 0;
+    for (ssize_t got; bytes + 1 < sizeof f.out; bytes += (size_t)got) {
+        got = read(master, f.out + bytes, sizeof f.out - 1 - bytes);
+        if (got <= 0) /* EIO: the program has ended */
+            break;
+    }
+    f.out[bytes] = '\0';
+    close(master);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void a_terminal_gets_colour_unless_told_not_to(void **state)
+{
+    (void)state;
+    put_text(in_scratch("train.jsonl"), "{\"input_ids\": [81, 58, 65, 66], \"labels\": "
+                                        "[-100, -100, 65, 66]}\n");
+    inspect_on_a_terminal("NOTHING=1");
+    shows("\033[2mQ:\033[0m\033[32mAB\033[0m");
+    inspect_on_a_terminal("NO_COLOR=1");
+    shows("Q:[AB]");
+    assert_null(strchr(f.out, '\033'));
+}
+
 static void inspect_weighs_every_policy(void **state)
 {
     (void)state;
@@ -181,6 +229,7 @@ int main(void)
         PROJECT_TEST(inspect_tells_what_training_will_see),
         PROJECT_TEST(inspect_counts_the_steps_of_training),
         PROJECT_TEST(inspect_shows_masks),
+        PROJECT_TEST(a_terminal_gets_colour_unless_told_not_to),
         PROJECT_TEST(inspect_weighs_every_policy),
         PROJECT_TEST(build_then_train_from_the_cache),
         PROJECT_TEST(a_cache_that_does_not_fit_is_told_of),
