@@ -1,0 +1,154 @@
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "data/batch.h"
+#include "data/cache/part_private.h"
+#include "data/options.h"
+
+_Static_assert(sizeof(bool) == 1, "begins are mapped as they are");
+
+static enum tri_status damaged(const char *path, const char *how)
+{
+    return tri_fail(TRI_FORMAT, "%s: %s: remove the folder and run trireme data build again", path,
+                    how);
+}
+
+/* Bytes of a sample with all its arrays. */
+static bool extent(const struct tri_cache_entry *entry, uint64_t *bytes)
+{
+    const uint64_t tokens = (uint64_t)entry->tokens;
+    if (entry->tokens < 1 || tokens > UINT64_MAX / 16)
+        return false;
+    uint64_t size = 4 * tokens + tri_part_padding(4 * tokens);
+    if (entry->flags & TRI_CACHE_LABELS)
+        size *= 2;
+    if (entry->flags & TRI_CACHE_BEGINS)
+        size += tokens + tri_part_padding(tokens);
+    *bytes = size;
+    return true;
+}
+
+static bool table_is_sound(const struct tri_cache_entry *entries,
+                           const struct tri_part_footer *footer)
+{
+    for (int64_t i = 0; i < footer->count; i++) {
+        uint64_t bytes;
+        const struct tri_cache_entry *entry = &entries[i];
+        if (!extent(entry, &bytes) || entry->offset % 8 != 0 || entry->offset > footer->table ||
+            bytes > footer->table - entry->offset || entry->trained < 0 ||
+            entry->trained >= entry->tokens || entry->documents < 1)
+            return false;
+    }
+    return true;
+}
+
+static enum tri_status check(const char *path, uint64_t key, const struct tri_map *map,
+                             struct tri_part_footer *footer)
+{
+    struct tri_part_header header;
+    if (map->bytes < sizeof header + sizeof *footer || map->bytes % 8 != 0)
+        return damaged(path, "the file is cut off");
+    memcpy(&header, map->data, sizeof header);
+    memcpy(footer, map->data + map->bytes - sizeof *footer, sizeof *footer);
+    if (header.magic != TRI_PART_MAGIC)
+        return damaged(path, "not a part of a cache");
+    if (header.version != TRI_CACHE_VERSION)
+        return tri_fail(TRI_UNSUPPORTED,
+                        "%s: the cache has version %" PRIu64
+                        " and this is version %d: remove the folder and run trireme data build "
+                        "again",
+                        path, header.version, TRI_CACHE_VERSION);
+    if (header.key != key)
+        return damaged(path, "it belongs to another cache");
+    if (footer->magic != TRI_PART_MAGIC)
+        return damaged(path, "the file is cut off");
+    const uint64_t end = map->bytes - sizeof *footer;
+    if (footer->table % 8 != 0 || footer->table < sizeof header || footer->table > end ||
+        footer->count < 0 || (end - footer->table) % sizeof(struct tri_cache_entry) != 0 ||
+        (uint64_t)footer->count != (end - footer->table) / sizeof(struct tri_cache_entry))
+        return damaged(path, "its table does not fit");
+    return TRI_OK;
+}
+
+enum tri_status tri_part_open(const char *path, uint64_t key, struct tri_part *out)
+{
+    struct tri_part part = {.count = 0};
+    struct tri_part_footer footer;
+    TRI_TRY(tri_map_open(path, &part.map));
+    enum tri_status st = check(path, key, &part.map, &footer);
+    if (st == TRI_OK) {
+        part.entries = (const struct tri_cache_entry *)(const void *)(part.map.data + footer.table);
+        part.count = footer.count;
+        part.place = footer.place;
+        if (tri_part_hash(part.entries, &footer) != footer.hash ||
+            !table_is_sound(part.entries, &footer))
+            st = damaged(path, "its table is damaged");
+    }
+    if (st != TRI_OK) {
+        tri_part_close(&part);
+        return st;
+    }
+    *out = part;
+    return TRI_OK;
+}
+
+void tri_part_close(struct tri_part *part)
+{
+    tri_map_close(&part->map);
+    memset(part, 0, sizeof *part);
+}
+
+void tri_part_forget(const struct tri_part *part)
+{
+    (void)madvise((void *)(uintptr_t)part->map.data, part->map.bytes, MADV_DONTNEED);
+}
+
+static bool tokens_are_sound(const struct tri_sample *sample, const unsigned char *begins,
+                             int64_t first, int64_t count)
+{
+    const int64_t vocab = sample->rules->vocab;
+    for (int64_t i = first; i < first + count; i++) {
+        const int32_t label = sample->labels ? sample->labels[i] : 0;
+        if (sample->ids[i] < 0 || sample->ids[i] >= vocab || label >= vocab ||
+            (label < 0 && label != TRI_IGNORE_LABEL) || (begins && begins[i] > 1))
+            return false;
+    }
+    return true;
+}
+
+enum tri_status tri_part_sample(const struct tri_part *part, int64_t number,
+                                const struct tri_sample_rules *rules, int64_t first, int64_t count,
+                                struct tri_sample *out)
+{
+    if (number < 0 || number >= part->count)
+        return tri_fail(TRI_INTERNAL, "sample %" PRId64 " of a part of %" PRId64, number,
+                        part->count);
+    const struct tri_cache_entry *entry = &part->entries[number];
+    if (first < 0 || count < 0 || first > entry->tokens || count > entry->tokens - first)
+        return tri_fail(TRI_INTERNAL, "token %" PRId64 " of a sample of %" PRId64, first + count,
+                        entry->tokens);
+    const unsigned char *at = part->map.data + entry->offset;
+    const uint64_t bytes = 4 * (uint64_t)entry->tokens;
+    struct tri_sample sample = {
+        .rules = rules,
+        .tokens = entry->tokens,
+        .format = TRI_DATA_TOKENIZED,
+        .rendered = (entry->flags & TRI_CACHE_RENDERED) != 0,
+        .ids = (int32_t *)(uintptr_t)at,
+    };
+    at += bytes + tri_part_padding(bytes);
+    if (entry->flags & TRI_CACHE_LABELS) {
+        sample.labels = (int32_t *)(uintptr_t)at;
+        at += bytes + tri_part_padding(bytes);
+    }
+    const unsigned char *begins = entry->flags & TRI_CACHE_BEGINS ? at : NULL;
+    if (!tokens_are_sound(&sample, begins, first, count))
+        return tri_fail(TRI_FORMAT,
+                        "sample %" PRId64 " of the cache is damaged: remove the cache and run "
+                        "trireme data build again",
+                        number);
+    sample.begins = (bool *)(uintptr_t)begins;
+    *out = sample;
+    return TRI_OK;
+}
