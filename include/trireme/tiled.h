@@ -122,7 +122,8 @@ struct tri_fused_loss {
 
 /* *loss = summed loss and number of trained rows of x(..., E). `labels` are one int32 a row, in
  * the order of rows, already shifted, in device memory; a negative one (-100) is not trained, the
- * others are below V. Waits. Nothing else is written. */
+ * others are below V (checked here, and in the backward where it waits anyway). Waits. Nothing else
+ * is written. */
 enum tri_status tri_fused_loss_forward(struct tri_device *device, const struct tri_fused_loss *op,
                                        struct tri_tensor x, const int32_t *labels,
                                        struct tri_loss_sum *loss);

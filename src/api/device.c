@@ -29,7 +29,13 @@ static enum tri_status open_backend(const struct tri_device_config *config,
     if (config->cuda_stream != NULL)
         return tri_fail(TRI_INVALID, "a CUDA stream was given to the CPU backend: ask for \"cuda\" "
                                      "or leave the stream out");
-    return tri_machine_open(options, out);
+    static const char *const kernels[] = {"auto", "reference", "generic", "avx2", "avx512"};
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (strcmp(options->cpu_kernels, kernels[i]) == 0)
+            return tri_machine_open(options, out);
+    return tri_fail(TRI_INVALID,
+                    "there are no CPU kernels \"%s\": auto, reference, generic, avx2 or avx512",
+                    options->cpu_kernels);
 }
 
 enum tri_status tri_device_open(const struct tri_device_config *config, struct tri_device **out)
@@ -50,6 +56,7 @@ enum tri_status tri_device_open(const struct tri_device_config *config, struct t
         return tri_fail(TRI_NOMEM, "no memory for a device");
     TRI_TRY_GOTO(st, open_backend(config, &options, &device->backend), free_device);
     struct tri_backend *b = device->backend;
+    device->is_host = strcmp(b->name, "cpu") == 0;
     device->exec = (struct tri_exec){.backend = b, .ops = &b->ops, .stream = b->stream};
     size_t bytes =
         config->scratch_bytes > 0 ? config->scratch_bytes : tri_machine_capacity(b, &options);

@@ -10,6 +10,7 @@
 struct tri_device {
     struct tri_backend *backend;
     struct tri_exec exec;
+    bool is_host;   /* backend memory is host memory */
     double *scalar; /* one double in backend memory */
 };
 

@@ -41,6 +41,8 @@ static struct tri_pass_options options_of(const struct tri_lm_config *config)
 static enum tri_status open_model(struct tri_lm *lm, const char *name)
 {
     char path[4096];
+    if (lm->device == NULL || name == NULL)
+        return tri_fail(TRI_INVALID, "a model needs a device and the name of its folder");
     TRI_TRY(tri_hf_find(name, &lm->folder));
     int n = snprintf(path, sizeof path, "%s/config.json", lm->folder);
     if (n < 0 || (size_t)n >= sizeof path)

@@ -149,21 +149,24 @@ static enum tri_status open_head(struct tri_device *device, const struct tri_fus
     return TRI_OK;
 }
 
-/* Read the sum, and count the labels. */
-static enum tri_status read_loss(struct tri_device *device, const int32_t *labels, int64_t rows,
-                                 struct tri_loss_sum *loss)
+/* Are labels those of the weight, and how many are trained? Waits. */
+static enum tri_status check_labels(struct tri_device *device, const int32_t *labels, int64_t rows,
+                                    int64_t vocab, int64_t *trained)
 {
     enum { PIECE = 4096 };
     int32_t host[PIECE];
-    struct tri_loss_sum sum = {0, 0};
+    int64_t count = 0;
     for (int64_t i = 0; i < rows; i += PIECE) {
         int64_t n = rows - i < PIECE ? rows - i : PIECE;
         TRI_TRY(device->exec.ops->download(device->exec.stream, host,
                                            tri_view1((void *)(uintptr_t)(labels + i), TRI_I32, n)));
-        sum.count += tri_count_trained(host, n);
+        for (int64_t k = 0; k < n; k++)
+            if (host[k] >= vocab)
+                return tri_fail(TRI_INVALID, "label %d of row %lld: weight has %lld rows",
+                                (int)host[k], (long long)(i + k), (long long)vocab);
+        count += tri_count_trained(host, n);
     }
-    TRI_TRY(device->exec.ops->read_scalars(device->exec.stream, &sum.sum, device->scalar, 1));
-    *loss = sum;
+    *trained = count;
     return TRI_OK;
 }
 
@@ -181,10 +184,18 @@ static enum tri_status fused_loss(struct tri_device *device, const struct tri_fu
     TRI_TRY(check_shape("x", from.view, rows, head.w.dim[1], head.w.dtype));
     if (tri_view_present(to.view))
         TRI_TRY(check_shape("dx", to.view, rows, head.w.dim[1], head.w.dtype));
+    /* Who does not want to wait is not made to, where looking at labels takes waiting. */
+    struct tri_loss_sum sum = {0, 0};
+    if (loss != NULL || device->is_host)
+        TRI_TRY(check_labels(device, labels, rows, head.w.dim[0], &sum.count));
     TRI_TRY(device->exec.ops->zero(device->exec.stream, tri_view1(device->scalar, TRI_F64, 1)));
     TRI_TRY(tri_head_loss(&head, backward, upstream, device->scalar, to.view, from.view, labels));
     TRI_TRY(tri_device_matrix_done(device, &to));
-    return loss != NULL ? read_loss(device, labels, rows, loss) : TRI_OK;
+    if (loss == NULL)
+        return TRI_OK;
+    TRI_TRY(device->exec.ops->read_scalars(device->exec.stream, &sum.sum, device->scalar, 1));
+    *loss = sum;
+    return TRI_OK;
 }
 
 enum tri_status tri_fused_loss_forward(struct tri_device *device, const struct tri_fused_loss *op,

@@ -447,6 +447,9 @@ static void devices_say_what_is_missing(void **state)
     config = (struct tri_device_config){.cuda_stream = &device};
     assert_int_equal(tri_device_open(&config, &device), TRI_INVALID);
     assert_non_null(strstr(tri_error_text(), "CUDA stream"));
+    config = (struct tri_device_config){.cpu_kernels = "sse"};
+    assert_int_equal(tri_device_open(&config, &device), TRI_INVALID);
+    assert_non_null(strstr(tri_error_text(), "no CPU kernels \"sse\""));
 }
 
 static enum tri_status never(struct tri_comm *comm, void *ctx)

@@ -284,6 +284,23 @@ static void fused_loss_scales_both_gradients(void **state)
     tri_device_close(device);
 }
 
+static void labels_beyond_the_weight_are_refused(void **state)
+{
+    (void)state;
+    struct tri_device *device = exact_device();
+    double x[3 * E] = {0}, w[V * E] = {0};
+    const int32_t labels[3] = {1, -100, V};
+    const struct tri_fused_loss op = {.weight = tensor2(w, V, E)};
+    struct tri_loss_sum loss;
+    assert_int_equal(tri_fused_loss_forward(device, &op, tensor2(x, 3, E), labels, &loss),
+                     TRI_INVALID);
+    assert_non_null(strstr(tri_error_text(), "label 11 of row 2: weight has 11 rows"));
+    assert_int_equal(
+        tri_fused_loss_backward(device, &op, 1, tri_tensor_none(), tensor2(x, 3, E), labels, NULL),
+        TRI_INVALID);
+    tri_device_close(device);
+}
+
 static void full_logits_never_exist(void **state)
 {
     (void)state;
@@ -320,6 +337,7 @@ int main(void)
         cmocka_unit_test(mlp_in_tiles_is_the_mlp),
         cmocka_unit_test(mlp_refuses_what_does_not_fit),
         cmocka_unit_test(fused_loss_scales_both_gradients),
+        cmocka_unit_test(labels_beyond_the_weight_are_refused),
         cmocka_unit_test(full_logits_never_exist),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
