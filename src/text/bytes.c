@@ -47,7 +47,9 @@ static enum tri_status encode_at(const struct tri_tokenizer *tokenizer, const ch
 {
     const int64_t first = ids->count;
     TRI_TRY(tri_ids_reserve(ids, (int64_t)bytes));
-    TRI_TRY(encode(tokenizer, text, bytes, 0, (int64_t)bytes, ids->data + first));
+    TRI_TRY(check_vocab(tokenizer));
+    if (bytes > 0) /* else there may be no list yet */
+        TRI_TRY(encode(tokenizer, text, bytes, 0, (int64_t)bytes, ids->data + first));
     ids->count += (int64_t)bytes;
     for (size_t i = 0; i < num_places; i++) {
         places[i].token = first + (int64_t)places[i].offset;

@@ -148,7 +148,8 @@ enum tri_status tri_subword_encode_at(const struct tri_tokenizer *tokenizer, con
                                       size_t num_places, struct tri_ids *ids)
 {
     struct tri_subword *subword = (struct tri_subword *)(uintptr_t)tokenizer;
-    struct search search = {.ids = ids, .place = places, .end = places + num_places};
+    struct search search = {
+        .ids = ids, .place = places, .end = num_places > 0 ? places + num_places : places};
     const size_t valid = tri_utf8_valid(text, bytes);
     if (valid != bytes)
         return tri_fail(TRI_INVALID, "invalid UTF-8 at byte %zu of a text", valid);
