@@ -54,6 +54,7 @@ struct source {
     enum mistake mistake;
     /* state */
     int64_t epoch, next;
+    bool ended;
     int64_t ids[MOST_ROWS * MOST_TOKENS], labels[MOST_ROWS * MOST_TOKENS];
     int64_t positions[MOST_ROWS * MOST_TOKENS];
     int32_t mask[MOST_ROWS * MOST_TOKENS];
@@ -74,6 +75,7 @@ static enum tri_status rewind_source(void *ctx, int64_t epoch)
     struct source *s = ctx;
     s->epoch = epoch;
     s->next = 0;
+    s->ended = false;
     return TRI_OK;
 }
 
@@ -116,7 +118,8 @@ static void add_fields(struct source *s, struct tri_sample *out, int64_t tokens)
 static enum tri_status next_sample(void *ctx, struct tri_sample *out, bool *end)
 {
     struct source *s = ctx;
-    *end = s->next == s->count;
+    CHECK(!s->ended); /* nobody is asked again */
+    *end = s->ended = s->next == s->count;
     if (*end)
         return TRI_OK;
     if (s->mistake == BROKEN && s->next == 1)

@@ -415,13 +415,31 @@ static double *two_steps(int64_t batch, int64_t rows, int64_t tiles,
     return all;
 }
 
+/* The gradient of x's first element by hand, and that of a mean against that of a sum. */
+static void check_scale(int64_t batch, int64_t rows, int64_t tiles)
+{
+    double *sum = two_steps(batch, rows, tiles, TRI_TILED_SUM);
+    double *mean = two_steps(batch, rows, tiles, TRI_TILED_MEAN);
+    double *w = numbers(WIDE * E, 4), *g = numbers(1, 2), want = 0;
+    for (int v = 0; v < WIDE; v++)
+        want += 0.5 * g[0] * w[v * E];
+    assert_near(&sum[0], &want, 1, 1e-14, "gradient of a sum");
+    want /= (double)(batch * rows * WIDE);
+    assert_near(&mean[0], &want, 1, 1e-15, "gradient of a mean");
+    free(sum);
+    free(mean);
+    free(w);
+    free(g);
+}
+
 /* R2: github.com/deepspeedai/DeepSpeed/pull/8434 */
 static void uneven_tiles_compute_what_one_tile_does(void **state)
 {
     (void)state;
     static const int64_t shapes[][2] = {{5, 4}, {2, 4}, {7, 4}, {8, 4}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int64_t batch = 1; batch <= 2; batch++)
+        for (int64_t batch = 1; batch <= 2; batch++) {
+            check_scale(batch, shapes[i][0], shapes[i][1]);
             for (int reduction = TRI_TILED_NONE; reduction <= TRI_TILED_MEAN; reduction++) {
                 int64_t n = 2 * (batch * shapes[i][0] * (E + 1 + WIDE) + WIDE * E + 1);
                 double *want =
@@ -432,6 +450,7 @@ static void uneven_tiles_compute_what_one_tile_does(void **state)
                 free(want);
                 free(got);
             }
+        }
 }
 
 /* R3: github.com/deepspeedai/DeepSpeed/pull/8587 */
