@@ -424,6 +424,11 @@ static enum tri_status meshes(struct tri_comm *world, void *ctx)
         bool has = mesh.replica == 2 / p;
         CHECK(sum.count == 2 * (p - (has ? 1 : 0)));
         CHECK(sum.sum == 1.5 * (p - (has ? 1 : 0)));
+        bool any;
+        TRY(tri_comm_any(world, tri_comm_rank(world) == 2, &any));
+        CHECK(any);
+        TRY(tri_comm_any(world, false, &any));
+        CHECK(!any);
         tri_mesh_close(&mesh);
     }
     return TRI_OK;
