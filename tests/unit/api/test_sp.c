@@ -34,48 +34,64 @@ static enum tri_status wrong(int line)
     return TRI_INTERNAL;
 }
 
-static enum tri_status open_device(struct tri_device **out)
+static enum tri_status open_device(const char *kernels, struct tri_device **out)
 {
     struct tri_device_config config = {
-        .cpu_kernels = "reference", .threads = 1, .scratch_bytes = (size_t)1 << 28};
+        .cpu_kernels = kernels, .threads = 1, .scratch_bytes = (size_t)1 << 28};
     return tri_device_open(&config, out);
 }
 
 /* How a (B, T, H, D) tensor lies in memory. */
 enum memory { BATCH_FIRST, SEQUENCE_FIRST, HEADS_FIRST, SPREAD, NUM_MEMORIES };
 
-static struct tri_tensor make(double *memory, enum memory how, int64_t b, int64_t t, int64_t h,
-                              int64_t d)
+static struct tri_tensor make(enum tri_dtype dtype, double *memory, enum memory how, int64_t b,
+                              int64_t t, int64_t h, int64_t d)
 {
     if (how == SEQUENCE_FIRST) {
         const int64_t dim[] = {t, b, h, d};
-        return tri_tensor_swap(tri_tensor_make(memory, TRI_F64, 4, dim), 0, 1);
+        return tri_tensor_swap(tri_tensor_make(memory, dtype, 4, dim), 0, 1);
     }
     if (how == HEADS_FIRST) {
         const int64_t dim[] = {b, h, t, d};
-        return tri_tensor_swap(tri_tensor_make(memory, TRI_F64, 4, dim), 1, 2);
+        return tri_tensor_swap(tri_tensor_make(memory, dtype, 4, dim), 1, 2);
     }
     if (how == SPREAD) { /* every third element of memory, and the head size outermost */
         const int64_t dim[] = {d, t, h, b};
-        struct tri_tensor x = tri_tensor_make(memory, TRI_F64, 4, dim);
+        struct tri_tensor x = tri_tensor_make(memory, dtype, 4, dim);
         for (int i = 0; i < 4; i++)
             x.stride[i] *= 3;
         return tri_tensor_swap(x, 0, 3);
     }
     const int64_t dim[] = {b, t, h, d};
-    return tri_tensor_make(memory, TRI_F64, 4, dim);
+    return tri_tensor_make(memory, dtype, 4, dim);
 }
 
-static double *at(const struct tri_tensor *x, int64_t b, int64_t t, int64_t h, int64_t d)
+static int64_t offset(const struct tri_tensor *x, int64_t b, int64_t t, int64_t h, int64_t d)
 {
-    return (double *)x->data + b * x->stride[0] + t * x->stride[1] + h * x->stride[2] +
-           d * x->stride[3];
+    return b * x->stride[0] + t * x->stride[1] + h * x->stride[2] + d * x->stride[3];
 }
 
+static double get(const struct tri_tensor *x, int64_t b, int64_t t, int64_t h, int64_t d)
+{
+    int64_t i = offset(x, b, t, h, d);
+    return x->dtype == TRI_F64 ? ((const double *)x->data)[i] : (double)((const float *)x->data)[i];
+}
+
+static void set(const struct tri_tensor *x, int64_t b, int64_t t, int64_t h, int64_t d, double v)
+{
+    int64_t i = offset(x, b, t, h, d);
+    if (x->dtype == TRI_F64)
+        ((double *)x->data)[i] = v;
+    else
+        ((float *)x->data)[i] = (float)v;
+}
+
+/* Exact in float32 too. */
 static double value(int64_t seed, int64_t b, int64_t t, int64_t h, int64_t d)
 {
-    return sin(0.37 * (double)(seed + 1) + 1.7 * (double)b + 0.9 * (double)t * (double)(h + 1) +
-               2.3 * (double)h + 0.6 * (double)d * (double)(t + 3));
+    return (double)(float)sin(0.37 * (double)(seed + 1) + 1.7 * (double)b +
+                              0.9 * (double)t * (double)(h + 1) + 2.3 * (double)h +
+                              0.6 * (double)d * (double)(t + 3));
 }
 
 /* Fill a local tensor of a rank with the values of the tokens it holds. */
@@ -86,7 +102,7 @@ static void fill(const struct tri_tensor *x, const struct tri_sp_shape *shape, i
         for (int64_t t = 0; t < x->dim[1]; t++)
             for (int64_t h = 0; h < x->dim[2]; h++)
                 for (int64_t d = 0; d < x->dim[3]; d++)
-                    *at(x, b, t, h, d) = value(seed, b, tri_sp_token(shape, ranks, rank, t), h, d);
+                    set(x, b, t, h, d, value(seed, b, tri_sp_token(shape, ranks, rank, t), h, d));
 }
 
 enum { D = 3, HQ = 6, HK = 2, MOST = 3 * 3 * 40 * HQ * D };
@@ -96,6 +112,7 @@ struct job {
     enum memory how;
     int64_t window;
     int64_t hq, hk; /* of the attention */
+    enum tri_dtype dtype;
     /* (B, S, H, D) results of all ranks: o, dq, dk, dv */
     double *result[4];
 };
@@ -133,12 +150,13 @@ static enum tri_status exchange_there_and_back(struct tri_comm *comm, struct tri
     TRY(tri_sp_heads(HQ, HK, ranks, rank, &mine));
     struct tri_sp_part parts[2];
     parts[0].kind = TRI_SP_QUERY_HEADS;
-    parts[0].local = make(memory, job->how, shape->rows, local, HQ, D);
-    parts[0].heads = make(memory + MOST, job->how, shape->rows, shape->tokens, mine.query_count, D);
+    parts[0].local = make(TRI_F64, memory, job->how, shape->rows, local, HQ, D);
+    parts[0].heads =
+        make(TRI_F64, memory + MOST, job->how, shape->rows, shape->tokens, mine.query_count, D);
     parts[1].kind = TRI_SP_KEY_HEADS;
-    parts[1].local = make(memory + 2 * MOST, job->how, shape->rows, local, HK, D);
+    parts[1].local = make(TRI_F64, memory + 2 * MOST, job->how, shape->rows, local, HK, D);
     parts[1].heads =
-        make(memory + 3 * MOST, job->how, shape->rows, shape->tokens, mine.key_count, D);
+        make(TRI_F64, memory + 3 * MOST, job->how, shape->rows, shape->tokens, mine.key_count, D);
     fill(&parts[0].local, shape, ranks, rank, 0);
     fill(&parts[1].local, shape, ranks, rank, 1);
     TRY(tri_sp_to_heads(batch, HQ, HK, parts, 2));
@@ -147,7 +165,7 @@ static enum tri_status exchange_there_and_back(struct tri_comm *comm, struct tri
             for (int64_t t = 0; t < shape->tokens; t++)
                 for (int64_t h = 0; h < parts[k].heads.dim[2]; h++)
                     for (int64_t d = 0; d < D; d++)
-                        CHECK(*at(&parts[k].heads, b, t, h, d) ==
+                        CHECK(get(&parts[k].heads, b, t, h, d) ==
                               value(k, b, t, h + (k == 0 ? mine.query_begin : mine.key_begin), d));
     memset(memory, 0, MOST * sizeof *memory);
     TRY(tri_sp_to_sequence(batch, HQ, HK, parts, 1));
@@ -155,7 +173,7 @@ static enum tri_status exchange_there_and_back(struct tri_comm *comm, struct tri
         for (int64_t t = 0; t < local; t++)
             for (int64_t h = 0; h < HQ; h++)
                 for (int64_t d = 0; d < D; d++)
-                    CHECK(*at(&parts[0].local, b, t, h, d) ==
+                    CHECK(get(&parts[0].local, b, t, h, d) ==
                           value(0, b, tri_sp_token(shape, ranks, rank, t), h, d));
     tri_sp_batch_close(batch);
     return TRI_OK;
@@ -167,7 +185,7 @@ static enum tri_status with_device(struct tri_comm *comm, const struct job *job,
 {
     struct tri_device *device;
     double *memory = calloc(12 * (size_t)MOST, sizeof *memory);
-    enum tri_status st = open_device(&device);
+    enum tri_status st = open_device(job->dtype == TRI_F32 ? "auto" : "reference", &device);
     if (st == TRI_OK) {
         st = run(comm, device, job, memory);
         tri_device_close(device);
@@ -213,17 +231,17 @@ static enum tri_status attend(struct tri_comm *comm, struct tri_device *device,
                               job->hq, job->hq, job->hk, job->hk};
     struct tri_tensor x[8]; /* q, k, v, dout, then o, dq, dk, dv */
     for (int i = 0; i < 8; i++) {
-        x[i] = make(memory + i * MOST, job->how, shape->rows, local, heads[i], D);
+        x[i] = make(job->dtype, memory + i * MOST, job->how, shape->rows, local, heads[i], D);
         if (i < 4)
             fill(&x[i], shape, ranks, rank, i);
     }
     void *kept =
-        aligned_alloc(64, (tri_sp_attention_kept_bytes(batch, &op, TRI_F64) + 63) / 64 * 64);
+        aligned_alloc(64, (tri_sp_attention_kept_bytes(batch, &op, job->dtype) + 63) / 64 * 64);
     CHECK(kept != NULL);
     TRY(tri_sp_attention_forward(batch, &op, x[4], NULL, x[0], x[1], x[2]));
-    double first = local > 0 ? *at(&x[4], 0, local - 1, job->hq - 1, D - 1) : 0;
+    double first = local > 0 ? get(&x[4], 0, local - 1, job->hq - 1, D - 1) : 0;
     TRY(tri_sp_attention_forward(batch, &op, x[4], kept, x[0], x[1], x[2]));
-    CHECK(local == 0 || first == *at(&x[4], 0, local - 1, job->hq - 1, D - 1));
+    CHECK(local == 0 || first == get(&x[4], 0, local - 1, job->hq - 1, D - 1));
     TRY(tri_sp_attention_backward(batch, &op, x[5], x[6], x[7], x[3], kept));
     TRY(tri_sp_attention_backward(batch, &op, x[5], x[6], x[7], x[3], kept)); /* again: the same */
     free(kept);
@@ -234,7 +252,7 @@ static enum tri_status attend(struct tri_comm *comm, struct tri_device *device,
                     for (int64_t d = 0; d < D; d++) {
                         int64_t token = tri_sp_token(shape, ranks, rank, t);
                         job->result[i][((b * shape->tokens + token) * job->hq + h) * D + d] =
-                            *at(&x[4 + i], b, t, h, d);
+                            get(&x[4 + i], b, t, h, d);
                     }
     tri_sp_batch_close(batch);
     return TRI_OK;
@@ -304,7 +322,8 @@ static void compare_attention(struct job *job, int first_ranks, int last_ranks)
             fail_msg("%d ranks: %s", ranks, tri_error_text());
         for (int k = 0; k < 4; k++)
             for (size_t e = 0; e < n; e++)
-                if (!(fabs(job->result[k][e] - want[k][e]) <= 1e-12))
+                if (!(fabs(job->result[k][e] - want[k][e]) <=
+                      (job->dtype == TRI_F64 ? 1e-12 : 1.3e-6 * fabs(want[k][e]) + 1e-5)))
                     fail_msg("S %d, heads %d/%d, %d ranks, result %d: %.15g, not %.15g",
                              (int)job->shape.tokens, (int)job->hq, (int)job->hk, ranks, k,
                              job->result[k][e], want[k][e]);
@@ -320,9 +339,18 @@ static void attention_is_that_of_the_whole_sequence(void **state)
     (void)state;
     static const struct tri_sp_shape shapes[] = {{1, 24, 0}, {2, 19, 0}, {3, 17, 6}, {1, 9, 2}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        struct job job = {.shape = shapes[i], .window = i == 2 ? 5 : 0, .hq = HQ, .hk = HK};
+        struct job job = {
+            .shape = shapes[i], .window = i == 2 ? 5 : 0, .hq = HQ, .hk = HK, .dtype = TRI_F64};
         compare_attention(&job, 1, 6);
     }
+}
+
+/* The bounds of PyTorch's assert_close for float32. */
+static void float32_is_as_close_as_on_one_rank(void **state)
+{
+    (void)state;
+    struct job job = {.shape = {2, 33, 0}, .hq = HQ, .hk = HK, .dtype = TRI_F32};
+    compare_attention(&job, 1, 4);
 }
 
 /* Heads that divide among ranks and heads that do not, key heads that are shared or several. */
@@ -333,7 +361,8 @@ static void any_heads_are_split_over_any_ranks(void **state)
                                    {6, 2, 4},  {8, 2, 4},  {4, 1, 4}, {7, 7, 4},  {7, 1, 3},
                                    {28, 4, 8}, {10, 5, 7}, {9, 3, 8}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct job job = {.shape = {1, 11, 0}, .hq = cases[i][0], .hk = cases[i][1]};
+        struct job job = {
+            .shape = {1, 11, 0}, .hq = cases[i][0], .hk = cases[i][1], .dtype = TRI_F64};
         compare_attention(&job, cases[i][2], cases[i][2]);
     }
 }
@@ -367,8 +396,8 @@ static enum tri_status make_mistake(struct tri_comm *comm, struct tri_device *de
     double memory[3 * 8 * 4] = {0};
     int64_t heads = mistake == OTHER_HEADS && me ? 6 : mistake == TOO_MANY_RANKS ? 2 : 4;
     struct tri_sp_attention op = {.num_heads = heads, .num_kv_heads = 1, .head_dim = 1};
-    struct tri_tensor q = make(memory, BATCH_FIRST, 1, local, heads, 1);
-    struct tri_tensor k = make(memory + 32, BATCH_FIRST, 1, local, 1, 1);
+    struct tri_tensor q = make(TRI_F64, memory, BATCH_FIRST, 1, local, heads, 1);
+    struct tri_tensor k = make(TRI_F64, memory + 32, BATCH_FIRST, 1, local, 1, 1);
     enum tri_status st = tri_sp_attention_forward(batch, &op, q, NULL, q, k, k);
     tri_sp_batch_close(batch);
     return st;
@@ -379,7 +408,7 @@ static enum tri_status refused_rank(struct tri_comm *comm, void *ctx)
 {
     const struct refusal *refusal = ctx;
     struct tri_device *device;
-    TRY(open_device(&device));
+    TRY(open_device("reference", &device));
     enum tri_status st = make_mistake(comm, device, refusal->mistake);
     if (st == TRI_INVALID && strstr(tri_error_text(), refusal->text) != NULL)
         st = TRI_OK;
@@ -481,6 +510,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exchange_is_its_own_inverse),
         cmocka_unit_test(attention_is_that_of_the_whole_sequence),
+        cmocka_unit_test(float32_is_as_close_as_on_one_rank),
         cmocka_unit_test(any_heads_are_split_over_any_ranks),
         cmocka_unit_test(mistakes_of_one_rank_are_errors_on_all),
         cmocka_unit_test(meshes_are_rebuilt_after_refusals),
