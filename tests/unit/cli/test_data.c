@@ -82,6 +82,48 @@ static void inspect_shows_masks(void **state)
     shows("sequence 0: 15 tokens, 3 trained, 1 document\nQ: who? A: [me.]\\x1B\n");
 }
 
+#define U   "<|im_start|>user\n"
+#define A   "<|im_start|>assistant\n"
+#define END "<|im_end|>"
+
+/* The table of docs/data.md: one conversation under each option that says what is trained. */
+static void inspect_shows_each_mask_of_a_conversation(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value;         /* NULL: none */
+        const char *in_q1, *in_a1, *out; /* fields of the messages; what comes out */
+    } cases[] = {
+        {NULL, NULL, "", "", U "q1" END "\n" A "[a1" END "]\n" U "q2" END "\n" A "[a2" END "]\n"},
+        {"--data.mask_history", "true", "", "",
+         U "q1" END "\n" A "a1" END "\n" U "q2" END "\n" A "[a2" END "]\n"},
+        {"--data.roles_to_train", "[user, assistant]", "", "",
+         U "[q1" END "]\n" A "[a1" END "]\n" U "[q2" END "]\n" A "[a2" END "]\n"},
+        {"--data.mask_inputs", "false", "", "",
+         "|im_start|>user\nq1" END "\n" A "a1" END "\n" U "q2" END "\n" A "a2" END "\n]"},
+        {NULL, NULL, "", ", \"weight\": 0",
+         U "q1" END "\n" A "a1" END "\n" U "q2" END "\n" A "[a2" END "]\n"},
+        {NULL, NULL, ", \"train\": true", "",
+         U "[q1" END "]\n" A "[a1" END "]\n" U "q2" END "\n" A "[a2" END "]\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[512];
+        const char *const extra[] = {
+            "--data.chat_template", "chatml", "--data.max_length", "1ki", cases[i].key,
+            cases[i].value,         NULL};
+        snprintf(line, sizeof line,
+                 "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"%s}, "
+                 "{\"role\": \"assistant\", \"content\": \"a1\"%s}, "
+                 "{\"role\": \"user\", \"content\": \"q2\"}, "
+                 "{\"role\": \"assistant\", \"content\": \"a2\"}]}\n",
+                 cases[i].in_q1, cases[i].in_a1);
+        put_text(in_scratch("train.jsonl"), line);
+        data("inspect", NULL, extra);
+        assert_finished_well(&f);
+        shows(cases[i].out);
+    }
+}
+
 /* What the program prints on a terminal, into f.out. */
 static void inspect_on_a_terminal(const char *environment)
 {
@@ -229,6 +271,7 @@ int main(void)
         PROJECT_TEST(inspect_tells_what_training_will_see),
         PROJECT_TEST(inspect_counts_the_steps_of_training),
         PROJECT_TEST(inspect_shows_masks),
+        PROJECT_TEST(inspect_shows_each_mask_of_a_conversation),
         PROJECT_TEST(a_terminal_gets_colour_unless_told_not_to),
         PROJECT_TEST(inspect_weighs_every_policy),
         PROJECT_TEST(build_then_train_from_the_cache),
