@@ -8,6 +8,8 @@
 #include "shard/layout.h"
 #include "verify/proof/proofs.h"
 
+enum { MOST_PROBES = 8 };
+
 /* ---- the probe --------------------------------------------------------------------------------
  */
 
@@ -42,26 +44,34 @@ static enum tri_status perturb(const struct tri_subject *s, const struct tri_bat
     return TRI_OK;
 }
 
-static enum tri_status probe(const struct tri_subject *s, const struct tri_way *way,
-                             const struct tri_probe *p, double *moved, double *leaked)
+/* What is computed: the batch as it is, then with each probe's other ids. */
+struct views {
+    struct tri_batch batches[1 + MOST_PROBES];
+    double *hidden[1 + MOST_PROBES]; /* (S, E) */
+};
+
+static enum tri_status open_views(const struct tri_subject *s, const struct tri_probe *probes,
+                                  int count, struct views *v)
 {
-    int64_t width = s->model->arch.hidden;
-    size_t bytes = (size_t)(p->batch->num_tokens * width) * sizeof(double);
-    struct tri_batch batches[2] = {*p->batch, {0}};
-    double *hidden[2] = {malloc(bytes), malloc(bytes)};
-    enum tri_status st = perturb(s, p->batch, p->perturbed, &batches[1]);
-    if (st == TRI_OK && (hidden[0] == NULL || hidden[1] == NULL))
-        st = tri_fail(TRI_NOMEM, "no memory for hidden states");
-    if (st == TRI_OK)
-        st = tri_hidden_find(s, way, batches, 2, hidden);
-    if (st == TRI_OK) {
-        *moved = movement(hidden[0], hidden[1], p->moves, width);
-        *leaked = movement(hidden[0], hidden[1], p->still, width);
+    size_t bytes = (size_t)(probes->batch->num_tokens * s->model->arch.hidden) * sizeof(double);
+    v->batches[0] = *probes->batch; /* not owned */
+    for (int i = 0; i <= count; i++) {
+        if (i > 0)
+            TRI_TRY(perturb(s, probes->batch, probes[i - 1].perturbed, &v->batches[i]));
+        v->hidden[i] = malloc(bytes);
+        if (v->hidden[i] == NULL)
+            return tri_fail(TRI_NOMEM, "no memory for hidden states");
     }
-    free(hidden[0]);
-    free(hidden[1]);
-    tri_batch_close(&batches[1]);
-    return st;
+    return TRI_OK;
+}
+
+static void close_views(struct views *v)
+{
+    for (int i = 0; i <= MOST_PROBES; i++) {
+        free(v->hidden[i]);
+        if (i > 0)
+            tri_batch_close(&v->batches[i]);
+    }
 }
 
 /* Of several probes the least movement and the largest leak count. */
@@ -69,42 +79,47 @@ enum tri_status tri_prove_probe(struct tri_report *r, const struct tri_subject *
                                 const struct tri_way *way, const char *what,
                                 const struct tri_probe *probes, int count)
 {
+    int64_t width = s->model->arch.hidden;
+    struct views v = {.batches = {{0}}};
     double start = tri_clock();
     double moved = INFINITY;
     double leaked = 0;
     tri_report_doing(r, what);
-    for (int i = 0; i < count; i++) {
-        double m, l;
-        TRI_TRY(probe(s, way, &probes[i], &m, &l));
+    enum tri_status st = open_views(s, probes, count, &v);
+    if (st == TRI_OK)
+        st = tri_hidden_find(s, way, v.batches, 1 + count, v.hidden);
+    for (int i = 0; i < count && st == TRI_OK; i++) {
+        double m = movement(v.hidden[0], v.hidden[1 + i], probes[i].moves, width);
+        double l = movement(v.hidden[0], v.hidden[1 + i], probes[i].still, width);
         moved = m < moved ? m : moved;
-        if (!(l <= leaked))
+        if (!(l <= leaked)) /* NaN is the worst of all */
             leaked = l;
     }
-    tri_report_value(r, what, moved, 0, leaked, 0, tri_clock() - start);
-    return TRI_OK;
+    close_views(&v);
+    if (st == TRI_OK)
+        tri_report_value(r, what, moved, 0, leaked, 0, tri_clock() - start);
+    return st;
 }
 
 /* ---- documents --------------------------------------------------------------------------------
  */
 
-/* Change all of a document but what makes it one; no other document may move. */
+/* Change all tokens of the first document, then of the last one; no other document may move. */
 static enum tri_status prove_isolation(struct tri_report *r, const struct tri_subject *s,
                                        const struct tri_way *way, const char *where)
 {
     struct tri_batch batch;
     char what[96];
     TRI_TRY(tri_subject_batch(s, 0, TRI_SUBJECT_DOCS, &batch));
-    enum tri_status st = TRI_OK;
-    for (int64_t doc = 0; doc < batch.num_docs && st == TRI_OK; doc += batch.num_docs - 1) {
-        int64_t begin = batch.doc_begin[doc];
-        int64_t end = batch.doc_begin[doc + 1];
-        struct tri_range mine = {begin, end - begin};
-        struct tri_range others = doc == 0 ? (struct tri_range){end, batch.num_tokens - end}
-                                           : (struct tri_range){0, begin};
-        struct tri_probe p = {.batch = &batch, .perturbed = mine, .moves = mine, .still = others};
-        snprintf(what, sizeof what, "other %s document, %s", doc == 0 ? "first" : "last", where);
-        st = tri_prove_probe(r, s, way, what, &p, 1);
-    }
+    int64_t first = batch.doc_begin[1];
+    int64_t last = batch.doc_begin[batch.num_docs - 1];
+    int64_t all = batch.num_tokens;
+    struct tri_probe probes[] = {
+        {&batch, .perturbed = {0, first}, .moves = {0, first}, .still = {first, all - first}},
+        {&batch, .perturbed = {last, all - last}, .moves = {last, all - last}, .still = {0, last}},
+    };
+    snprintf(what, sizeof what, "other documents do not move, %s", where);
+    enum tri_status st = tri_prove_probe(r, s, way, what, probes, 2);
     tri_batch_close(&batch);
     return st;
 }
@@ -138,14 +153,14 @@ static enum tri_status one_document(const struct tri_subject *s, int64_t most,
 static enum tri_status prove_causality(struct tri_report *r, const struct tri_subject *s,
                                        const struct tri_way *way, const char *where)
 {
-    enum { MOST = 64 };
-    struct tri_probe probes[MOST];
+    struct tri_probe probes[MOST_PROBES];
     struct tri_batch batch;
     char what[96];
     int shards = way->shards > 1 ? way->shards : 4;
     int count = 0;
     TRI_TRY(one_document(s, INT64_MAX, &batch));
-    for (int i = 0; i + 1 < shards && count < MOST; i++) {
+    /* Of very many borders some, evenly. */
+    for (int i = 0; i + 1 < shards; i += (shards + MOST_PROBES - 1) / MOST_PROBES) {
         struct tri_range shard = tri_split(batch.num_tokens, shards, i);
         int64_t next = shard.begin + shard.count;
         if (next < 1 || next >= batch.num_tokens)
@@ -155,7 +170,7 @@ static enum tri_status prove_causality(struct tri_report *r, const struct tri_su
                                              .moves = {next, 1},
                                              .still = {0, next - 1}};
     }
-    snprintf(what, sizeof what, "other last tokens of shards, %s", where);
+    snprintf(what, sizeof what, "earlier tokens do not move, %s", where);
     enum tri_status st = tri_prove_probe(r, s, way, what, probes, count);
     tri_batch_close(&batch);
     return st;

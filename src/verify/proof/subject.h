@@ -14,7 +14,8 @@ struct tri_subject {
     struct tri_model *model; /* the first layers of it */
     json_t *overrides;       /* what makes config.json that of `model`; or NULL */
     struct tri_comm *world;  /* the ranks of a launcher; NULL: ranks are threads, on the CPU */
-    float *weights;          /* (model->num_elements) of the checkpoint; NULL: random ones */
+    float *weights;          /* (model->num_elements) */
+    bool is_random;          /* they are not the checkpoint's */
     struct tri_batch docs[TRI_SUBJECT_DOCS]; /* one document each, of uneven lengths */
     int64_t tokens;                          /* of all of them */
     int64_t shortened;                       /* documents that lost tokens */
@@ -36,7 +37,7 @@ void tri_subject_print(const struct tri_subject *subject, FILE *to);
 enum tri_status tri_subject_batch(const struct tri_subject *subject, int first, int count,
                                   struct tri_batch *out);
 
-/* Give a trainer on subject->model the recipe's weights. */
+/* Give a trainer on subject->model the recipe's weights, once they are there. */
 enum tri_status tri_subject_weights(const struct tri_subject *subject, struct tri_trainer *trainer);
 
 #endif
