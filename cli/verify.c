@@ -39,7 +39,7 @@ int tri_cli_verify(int argc, char **argv)
     }
     tri_recipe_close(request.recipe);
     if (st == TRI_OK && request.result.failed > 0)
-        st = tri_fail(TRI_INVALID, "verify: %d of %d rows are over their bounds, first %s",
+        st = tri_fail(TRI_INVALID, "verify: %d of %d rows are over their bounds, first: %s",
                       request.result.failed, request.result.rows, request.result.first);
     return tri_cli_end(st);
 }

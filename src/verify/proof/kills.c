@@ -300,7 +300,9 @@ static enum tri_status prove(struct tri_report *r, const char *what, struct life
 enum tri_status tri_prove_kills(struct tri_report *r, const struct tri_subject *s,
                                 const char *program, const char *folder)
 {
-    int ranks = tri_proof_shards(s);
+    struct tri_way split = tri_way_plain();
+    tri_proof_split(s, &split);
+    int ranks = split.ranks;
     int fewer = ranks > 2 ? ranks / 2 : 1;
     char what[96];
     struct life killed = {.program = program, .folder = folder, .output = "killed", .ranks = 1};

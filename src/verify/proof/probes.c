@@ -254,7 +254,6 @@ static enum tri_status prove_gradient_reaches(struct tri_report *r, const struct
 
 enum tri_status tri_prove_sight(struct tri_report *r, const struct tri_subject *s)
 {
-    int shards = tri_proof_shards(s);
     struct tri_way plain = tri_way_plain();
     struct tri_way chunks = plain;
     struct tri_way ranks = plain;
@@ -267,10 +266,10 @@ enum tri_status tri_prove_sight(struct tri_report *r, const struct tri_subject *
     TRI_TRY(prove_causality(r, s, &plain, "one rank"));
     TRI_TRY(prove_causality(r, s, &chunks, "5 chunks"));
     TRI_TRY(prove_gradient_reaches(r, s, &chunks, "5 chunks"));
-    if (shards < 2 || (s->world != NULL && shards != s->world->size))
+    tri_proof_split(s, &ranks);
+    if (ranks.ranks < 2)
         return TRI_OK;
-    ranks.ranks = ranks.shards = shards;
-    snprintf(where, sizeof where, "%d ranks", shards);
+    snprintf(where, sizeof where, "%d ranks", ranks.ranks);
     TRI_TRY(prove_isolation(r, s, &ranks, where));
     TRI_TRY(prove_causality(r, s, &ranks, where));
     return prove_gradient_reaches(r, s, &ranks, where);

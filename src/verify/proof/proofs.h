@@ -50,8 +50,9 @@ enum tri_status tri_prove_saves(struct tri_report *report, const struct tri_subj
 enum tri_status tri_prove_kills(struct tri_report *report, const struct tri_subject *subject,
                                 const char *program, const char *folder);
 
-/* The largest number of ranks that share a sequence here. */
-int tri_proof_shards(const struct tri_subject *subject);
+/* Set the ranks and shards of a way to those that share a sequence among the most ranks: as many
+ * threads as there are heads, or all ranks of a launcher. */
+void tri_proof_split(const struct tri_subject *subject, struct tri_way *way);
 
 /* How far a gradient may be off by rounding alone; 0: not at all (bounds.c). */
 double tri_proof_bound(const struct tri_subject *subject, enum tri_dtype act);

@@ -138,12 +138,8 @@ enum tri_status tri_prove_saves(struct tri_report *r, const struct tri_subject *
     struct tri_batch batch;
     struct tri_way plain = tri_way_plain();
     struct tri_way way = plain;
-    int most = s->max_ranks;
-    way.ranks = most;
-    way.shards = tri_proof_shards(s);
-    while (most % way.shards != 0)
-        way.shards--;
-    way.zero_stage = most > 1 ? 3 : 0;
+    tri_proof_split(s, &way);
+    way.zero_stage = way.ranks > 1 ? 3 : 0;
     snprintf(f.model, sizeof f.model, "%s/model", folder);
     snprintf(f.trained, sizeof f.trained, "%s/trained", folder);
     snprintf(f.again, sizeof f.again, "%s/again", folder);

@@ -87,17 +87,35 @@ static struct tri_named_way *add(struct list *l, const char *name, int parts)
     return w;
 }
 
-int tri_proof_shards(const struct tri_subject *s)
+/* The largest divisor of `ranks` up to `most`. */
+static int largest_divisor(int ranks, int most)
+{
+    int shards = most < ranks ? most : ranks;
+    while (ranks % shards != 0)
+        shards--;
+    return shards;
+}
+
+static int most_shards(const struct tri_subject *s)
 {
     int64_t heads = s->model->arch.num_heads;
     return heads < s->max_ranks ? (int)heads : s->max_ranks;
+}
+
+void tri_proof_split(const struct tri_subject *s, struct tri_way *way)
+{
+    way->ranks = s->world != NULL ? s->world->size : most_shards(s);
+    way->shards = largest_divisor(way->ranks, most_shards(s));
 }
 
 static void add_on_one_rank(struct list *l, const struct tri_subject *s)
 {
     static const char *const remats[] = {"checkpointing full", "checkpointing selective"};
     char name[48];
-    add(l, "again", 1)->bit_for_bit = true;
+    for (int run = 2; run <= (s->cuda ? 4 : 2); run++) { /* a card's spread from run to run */
+        snprintf(name, sizeof name, "again, run %d", run);
+        add(l, name, 1)->bit_for_bit = true;
+    }
     for (int remat = TRI_REMAT_FULL; remat < TRI_REMAT_NONE; remat++) {
         struct tri_named_way *w = add(l, remats[remat], 1);
         w->way.remat = remat;
@@ -135,58 +153,60 @@ static struct tri_named_way *add_ranks(struct list *l, int ranks, int shards, in
     return w;
 }
 
-/* A divisor of `ranks` that is no more than `most`, the largest one below `ranks` itself. */
-static int fewer_shards(int ranks, int most)
+/* Two replicas at least, of as many ranks as may be. */
+static int fewer_shards(const struct tri_subject *s, int ranks)
 {
-    for (int shards = ranks - 1; shards > 1; shards--)
-        if (ranks % shards == 0 && shards <= most)
-            return shards;
-    return 1;
+    int most = ranks > 1 ? ranks / 2 : 1;
+    return largest_divisor(ranks, most_shards(s) < most ? most_shards(s) : most);
 }
 
 static void add_on_ranks(struct list *l, const struct tri_subject *s)
 {
     int most = s->max_ranks;
-    int shards = tri_proof_shards(s);
+    int shards = most_shards(s);
+    int fewer = fewer_shards(s, most);
+    int replicas = most / fewer;
     for (int ranks = s->world != NULL ? most : 2; ranks < most; ranks++)
         if (ranks <= shards)
             add_ranks(l, ranks, ranks, 0, 1);
     for (int stage = 0; stage <= 3 && most > 1; stage++) {
         if (shards == most)
             add_ranks(l, most, most, stage, stage % 2 + 1);
-        if (most % 2 == 0) /* documents are dealt to at most four micro-batches */
-            add_ranks(l, most, fewer_shards(most, shards), stage,
-                      most / fewer_shards(most, shards) <= 2 ? 4 : 1);
+        if (most % 2 == 0 || shards < most) /* of a prime number there are no larger replicas */
+            add_ranks(l, most, fewer, stage, replicas <= TRI_SUBJECT_DOCS / 2 ? 4 : 3);
     }
+}
+
+/* The ranks that the recipe asks for, as far as there are as many here. */
+static void ask_recipe(const struct tri_subject *s, struct tri_way *way)
+{
+    const struct tri_recipe *r = s->run->recipe;
+    int64_t shards = r->train.sequence_parallel_size;
+    int choice = r->train.zero_stage;
+    bool fewer = s->world == NULL && r->train.ranks > 0 && r->train.ranks < s->max_ranks;
+    way->ranks = fewer ? (int)r->train.ranks : s->max_ranks;
+    way->shards = largest_divisor(
+        way->ranks, shards > 0 && shards < most_shards(s) ? (int)shards : most_shards(s));
+    if (way->ranks > 1)
+        way->zero_stage = choice == TRI_ZERO_AUTO ? 1 : choice - TRI_ZERO_FIRST;
+    way->remat = r->pass.activation_checkpointing;
+    if (r->pass.tiled_mlp_compute)
+        way->mlp_tiles = r->pass.tiled_mlp_num_shards > 0 ? r->pass.tiled_mlp_num_shards : 2;
+    way->chunk = r->pass.chunk_size > s->tokens ? s->tokens / 2 + 1 : r->pass.chunk_size;
 }
 
 /* What the recipe says, and everything at once. */
 static void add_mixed(struct list *l, const struct tri_subject *s)
 {
-    const struct tri_recipe *r = s->run->recipe;
-    int most = s->max_ranks;
-    int ranks = r->train.ranks > 0 && r->train.ranks <= most && s->world == NULL
-                    ? (int)r->train.ranks
-                    : most;
-    int shards = r->train.sequence_parallel_size > 0 ? (int)r->train.sequence_parallel_size : ranks;
-    if (shards > tri_proof_shards(s) || ranks % shards != 0)
-        shards = fewer_shards(ranks, tri_proof_shards(s));
-    struct tri_named_way *w =
-        add(l, "as the recipe says", ranks / shards <= 4 ? ranks / shards : 1);
-    w->way.ranks = ranks;
-    w->way.shards = shards;
-    w->way.zero_stage = ranks == 1 ? 0
-                        : r->train.zero_stage == TRI_ZERO_AUTO
-                            ? 1
-                            : r->train.zero_stage - TRI_ZERO_FIRST;
-    w->way.remat = r->pass.activation_checkpointing;
-    w->way.mlp_tiles = r->pass.tiled_mlp_num_shards > 0 ? r->pass.tiled_mlp_num_shards : 2;
-    w->way.chunk = r->pass.chunk_size > s->tokens ? s->tokens / 2 + 1 : r->pass.chunk_size;
-    if (most < 2)
+    struct tri_named_way *w = add(l, "", 2);
+    ask_recipe(s, &w->way);
+    snprintf(w->name, sizeof w->name, "the recipe's own: %d x %d ranks, ZeRO %d",
+             w->way.ranks / w->way.shards, w->way.shards, w->way.zero_stage);
+    if (s->max_ranks < 2)
         return;
     w = add(l, "everything at once", 4);
-    w->way = (struct tri_way){.ranks = most,
-                              .shards = fewer_shards(most, tri_proof_shards(s)),
+    w->way = (struct tri_way){.ranks = s->max_ranks,
+                              .shards = fewer_shards(s, s->max_ranks),
                               .zero_stage = 3,
                               .chunk = s->tokens / 7 + 1,
                               .mlp_tiles = 3,
@@ -225,16 +245,17 @@ static enum tri_status prove_edge(struct tri_report *r, const struct tri_subject
                                   const char *name, const struct tri_batch *batch)
 {
     struct list list = {.count = 0};
-    int shards = tri_proof_shards(s);
+    struct tri_way split = tri_way_plain();
+    tri_proof_split(s, &split);
     add(&list, "  in 5 chunks and 3 tiles", 1)->way =
         (struct tri_way){.ranks = 1,
                          .shards = 1,
                          .chunk = batch->num_tokens / 5 + 1,
                          .mlp_tiles = 3,
                          .loss_rows = 7};
-    if (shards > 1 && (s->world == NULL || shards == s->world->size)) {
-        struct tri_named_way *w = add_ranks(&list, shards, shards, 2, 1);
-        snprintf(w->name, sizeof w->name, "  on %d ranks, ZeRO 2", shards);
+    if (split.ranks > 1) {
+        struct tri_named_way *w = add_ranks(&list, split.ranks, split.shards, 2, 1);
+        snprintf(w->name, sizeof w->name, "  on %d ranks, ZeRO 2", split.ranks);
     }
     return tri_prove_ways(r, s, name, batch, list.ways, list.count);
 }
@@ -257,10 +278,11 @@ static enum tri_status prove_one_token(struct tri_report *r, const struct tri_su
 static enum tri_status prove_masked_shard(struct tri_report *r, const struct tri_subject *s)
 {
     struct tri_batch batch;
-    int shards = tri_proof_shards(s);
+    struct tri_way split = tri_way_plain();
+    tri_proof_split(s, &split);
     TRI_TRY(tri_subject_batch(s, 0, TRI_SUBJECT_DOCS, &batch));
     int64_t trained = batch.num_trained;
-    struct tri_range first = tri_split(batch.num_tokens, shards > 1 ? shards : 2, 0);
+    struct tri_range first = tri_split(batch.num_tokens, split.shards > 1 ? split.shards : 2, 0);
     mask(&batch, first.begin, first.count);
     enum tri_status st = TRI_OK;
     if (batch.num_trained > 0 && batch.num_trained < trained)
@@ -280,10 +302,8 @@ static enum tri_status prove_neighbour(struct tri_report *r, const struct tri_su
         doc++;
     if (s->docs[doc].num_trained == 0)
         return TRI_OK; /* the data has one trained document only */
-    int shards =
-        s->world == NULL || tri_proof_shards(s) == s->world->size ? tri_proof_shards(s) : 1;
     struct tri_way way = tri_way_plain();
-    way.ranks = way.shards = shards;
+    tri_proof_split(s, &way);
     double start = tri_clock();
     tri_report_doing(r, "a document alone");
     TRI_TRY(tri_subject_batch(s, doc, 1, &alone));

@@ -179,14 +179,11 @@ static enum tri_status count_ranks(struct tri_subject *s)
                         "a machine with more memory, or verify a smaller model of this family",
                         s->model->arch.num_layers, (double)(plan.total + reference) / 0x1p30,
                         (double)capacity / 0x1p30);
-    int64_t heads = s->model->arch.num_heads;
     s->max_ranks = most < MOST_RANKS ? (int)most : MOST_RANKS;
     if (s->cuda)
         s->max_ranks = 1; /* threads would share the card; processes come as `world` */
     if (s->world != NULL)
         s->max_ranks = s->world->size;
-    if (s->world != NULL && heads < s->max_ranks)
-        return tri_heads_check(heads, s->model->arch.num_kv_heads, s->world->size);
     return TRI_OK;
 }
 
