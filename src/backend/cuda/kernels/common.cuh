@@ -44,6 +44,24 @@ template <typename T, int N> __device__ __forceinline__ void load(float (&out)[N
         out[i] = to_float(in.v[i]);
 }
 
+/* N elements as float; the halves of a word of bfloat16 take one instruction each. */
+template <typename T, int N>
+__device__ __forceinline__ void unpack(float (&out)[N], const pack<T, N> &in)
+{
+    if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+        const unsigned *words = reinterpret_cast<const unsigned *>(&in);
+#pragma unroll
+        for (int k = 0; k < N; k += 2) {
+            out[k] = __uint_as_float(words[k / 2] << 16);
+            out[k + 1] = __uint_as_float(words[k / 2] & 0xffff0000u);
+        }
+    } else {
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            out[k] = to_float(in.v[k]);
+    }
+}
+
 /* Two floats as the bits of two bfloat16, by the one instruction that rounds both. */
 __device__ __forceinline__ unsigned bf16_pair(float low, float high)
 {
@@ -128,6 +146,17 @@ __device__ __forceinline__ void copy_async(void *shared, const void *global)
 __device__ __forceinline__ void close_async_group()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Elements in one access; left to itself the compiler reads bfloat16 one by one. */
+template <typename T, int N> __device__ __forceinline__ pack<T, N> load_whole(const pack<T, N> *p)
+{
+    if constexpr (sizeof(pack<T, N>) == 16) {
+        uint4 bits = *reinterpret_cast<const uint4 *>(p);
+        return *reinterpret_cast<pack<T, N> *>(&bits);
+    } else {
+        return *p;
+    }
 }
 
 /* Until at most LEFT of the thread's groups are under way. */

@@ -1,150 +1,166 @@
 /* Cross-entropy on a tile of logits: loss, and the gradient in place of the logits.
  *
- * A block of 1024 threads takes a row. The first pass reads it (maximum and sum of exponentials
- * together), the second, which writes the gradient, finds most of it in L2: with one row a
- * multiprocessor the rows in work are smaller than L2 for vocabularies up to about 150 thousand. */
-#include "backend/cuda/kernels/common.cuh"
+ * A block takes a row. The first pass reads it (maximum and sum of exponentials together); the
+ * second, which writes the gradient, finds most of it in L2: with one row a multiprocessor the rows
+ * in work are smaller than L2 for bfloat16 vocabularies up to about 150 thousand. Where blocks form
+ * clusters, their shared memory holds the row instead (loss_cluster.cuh). */
+#include "backend/cuda/kernels/loss_cluster.cuh"
 
 namespace
 {
 
-constexpr int loss_threads = 1024;
-constexpr int unroll = 2; /* vectors in flight */
-
-/* Running maximum and sum of exp(x - maximum). */
-struct softmax {
-    float max, sum;
-};
-
-__device__ __forceinline__ softmax join(softmax a, softmax b)
-{
-    float max = fmaxf(a.max, b.max);
-    if (max == -INFINITY)
-        return {max, 0.0f};
-    return {max, a.sum * __expf(a.max - max) + b.sum * __expf(b.max - max)};
-}
-
-template <int N> __device__ __forceinline__ softmax add(softmax s, const float (&x)[N])
-{
-    float max = x[0];
-#pragma unroll
-    for (int k = 1; k < N; k++)
-        max = fmaxf(max, x[k]);
-    if (max > s.max) {
-        s.sum *= __expf(s.max - max);
-        s.max = max;
-    }
-    if (s.max > -INFINITY)
-#pragma unroll
-        for (int k = 0; k < N; k++)
-            s.sum += __expf(x[k] - s.max);
-    return s;
-}
-
-__device__ __forceinline__ softmax block_join(softmax s, softmax *room)
-{
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    for (int step = 16; step > 0; step /= 2)
-        s = join(s, {__shfl_xor_sync(0xffffffffu, s.max, step),
-                     __shfl_xor_sync(0xffffffffu, s.sum, step)});
-    __syncthreads();
-    if (lane == 0)
-        room[warp] = s;
-    __syncthreads();
-    s = room[lane];
-    for (int step = 16; step > 0; step /= 2)
-        s = join(s, {__shfl_xor_sync(0xffffffffu, s.max, step),
-                     __shfl_xor_sync(0xffffffffu, s.sum, step)});
-    return s;
-}
-
+/* Forward passes hide a row's start and end behind the other blocks of a multiprocessor; the
+ * gradient wants few rows in work. */
 /* partials[block] = sum of the losses of the block's rows, in order. */
-template <typename T, int N>
-__global__ void __launch_bounds__(loss_threads)
-    cross_entropy(T *logits, int64_t stride, const int32_t *labels, int64_t rows, int64_t vocab,
-                  bool backward, float scale, double *partials)
+template <typename T, int N, bool BACKWARD, int THREADS, int UNROLL, int BLOCKS>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    cross_entropy(T *logits, int64_t stride, const int32_t *labels, int64_t rows, int vocab,
+                  float scale, double *partials)
 {
-    __shared__ softmax room[32];
+    constexpr int step = THREADS * N;
+    __shared__ softmax room[2][32]; /* the halves take turns */
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, begin = (int)threadIdx.x * N;
+    int turn = 0;
     double loss = 0;
+    int32_t next_label = labels[blockIdx.x];
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         T *row = logits + r * stride;
-        int32_t label = labels[r];
+        int32_t label = next_label;
+        if (r + gridDim.x < rows)
+            next_label = labels[r + gridDim.x];
         if (label < 0) {
-            if (backward) {
-                const float zeros[N] = {};
-                for (int64_t c = (int64_t)threadIdx.x * N; c < vocab; c += loss_threads * N)
-                    store<T, N>(row + c, zeros);
-            }
+            if (BACKWARD)
+                for (int c = begin; c < vocab; c += step)
+                    write_zeros<T, N>(row, c);
             continue;
         }
         float picked = to_float(row[label]);
         softmax s = {-INFINITY, 0.0f};
-        int64_t c = (int64_t)threadIdx.x * N;
-        for (; c + (unroll - 1) * loss_threads * N < vocab; c += unroll * loss_threads * N) {
-            float x[unroll][N];
+        int c = begin;
+        for (; c + (UNROLL - 1) * step < vocab; c += UNROLL * step) {
+            pack<T, N> in[UNROLL];
 #pragma unroll
-            for (int u = 0; u < unroll; u++)
-                load<T, N>(x[u], row + c + u * loss_threads * N);
+            for (int u = 0; u < UNROLL; u++)
+                in[u] = load_whole(reinterpret_cast<const pack<T, N> *>(row + c + u * step));
 #pragma unroll
-            for (int u = 0; u < unroll; u++)
-                s = add(s, x[u]);
+            for (int u = 0; u < UNROLL; u++)
+                add_piece<T, N>(s, in[u]);
         }
-        for (; c < vocab; c += loss_threads * N) {
-            float x[N];
-            load<T, N>(x, row + c);
-            s = add(s, x);
-        }
-        s = block_join(s,
-                       room); /* its barriers also keep the label's logit from being overwritten */
-        loss += (double)s.max + log((double)s.sum) - (double)picked;
-        if (!backward)
+        for (; c < vocab; c += step)
+            add_piece<T, N>(s, load_whole(reinterpret_cast<const pack<T, N> *>(row + c)));
+        s = lanes_join(s, 32);
+        if (lane == 0)
+            room[turn][warp] = s;
+        __syncthreads(); /* nor is the label's logit overwritten before it is read */
+        s = lane < THREADS / 32 ? room[turn][lane] : softmax{-INFINITY, 0.0f};
+        s = lanes_join(s, 32);
+        turn ^= 1;
+        loss += ((double)s.max + log2((double)s.sum)) * ln2 - (double)picked;
+        if (!BACKWARD)
             continue;
         float factor = scale / s.sum;
-        for (c = (int64_t)threadIdx.x * N; c < vocab; c += loss_threads * N) {
-            float x[N];
-            load<T, N>(x, row + c);
-#pragma unroll
-            for (int k = 0; k < N; k++) {
-                x[k] = __expf(x[k] - s.max) * factor;
-                if (c + k == label)
-                    x[k] -= scale;
-            }
-            store<T, N>(row + c, x);
+#pragma unroll UNROLL
+        for (c = begin; c < vocab; c += step) {
+            pack<T, N> in = load_whole(reinterpret_cast<const pack<T, N> *>(row + c));
+            write_gradient<T, N>(row, c, in, s.max, factor, scale, label);
         }
     }
     if (threadIdx.x == 0)
         partials[blockIdx.x] = loss;
 }
 
-/* One thread adds the few partial sums in order. */
-__global__ void add_partials(double *sum, const double *partials, int count)
+/* A block adds the few partial sums, always in the same order. */
+__global__ void __launch_bounds__(256) add_partials(double *sum, const double *partials, int count)
 {
+    __shared__ double room[32];
     double total = 0;
-    for (int i = 0; i < count; i++)
+    for (int i = threadIdx.x; i < count; i += 256)
         total += partials[i];
-    *sum += total;
+    total = block_sum(total, room);
+    if (threadIdx.x == 0)
+        *sum += total;
 }
 
-template <typename T>
-cudaError_t run(struct tri_launch l, bool backward, double scale, double *loss_sum,
-                struct tri_view logits, const int32_t *labels)
+struct loss_call {
+    struct tri_launch l;
+    bool backward;
+    float scale;
+    struct tri_view logits;
+    const int32_t *labels;
+};
+
+template <typename T, int N, bool BACKWARD, int THREADS, int UNROLL, int BLOCKS>
+unsigned launch_alone(const loss_call &c)
+{
+    unsigned blocks = grid_for(c.logits.dim[0], c.l, BLOCKS);
+    cross_entropy<T, N, BACKWARD, THREADS, UNROLL, BLOCKS><<<blocks, THREADS, 0, c.l.stream>>>(
+        (T *)c.logits.data, c.logits.stride[0], c.labels, c.logits.dim[0], (int)c.logits.dim[1],
+        c.scale, (double *)c.l.scratch);
+    return blocks;
+}
+
+/* Blocks launched, or 0 where the card has no clusters, too little shared memory, or the row is
+ * too long. */
+template <typename T, int N, int THREADS, int PIECES, int SLOTS>
+unsigned launch_cluster(const loss_call &c, int64_t size)
+{
+    auto kernel = cross_entropy_cluster<T, N, THREADS, PIECES, SLOTS>;
+    const size_t shared = (size_t)SLOTS * THREADS * sizeof(pack<T, N>);
+    int device = 0, clusters = 0, most = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
+            cudaSuccess)
+        return 0;
+    int64_t vectors = ceil_div(c.logits.dim[1], N);
+    while (size * PIECES * THREADS < vectors)
+        size *= 2;
+    if (!clusters || (size_t)most < shared + 2048 || size > most_cluster)
+        return 0;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = (unsigned)size;
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)size);
+    config.blockDim = dim3(THREADS);
+    config.dynamicSmemBytes = shared;
+    config.stream = c.l.stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int resident = 0;
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared) !=
+            cudaSuccess ||
+        cudaOccupancyMaxActiveClusters(&resident, kernel, &config) != cudaSuccess || resident < 1)
+        return 0;
+    int64_t rows = c.logits.dim[0];
+    config.gridDim.x = (unsigned)(size * (rows < resident ? rows : resident));
+    if (cudaLaunchKernelEx(&config, kernel, (T *)c.logits.data, c.logits.stride[0], c.labels, rows,
+                           (int)c.logits.dim[1], (int)size, c.scale,
+                           (double *)c.l.scratch) != cudaSuccess)
+        return 0;
+    return config.gridDim.x;
+}
+
+template <typename T> cudaError_t run(const loss_call &c, double *loss_sum)
 {
     constexpr int n = vector_bytes / sizeof(T);
-    double *partials = (double *)l.scratch;
-    int64_t rows = logits.dim[0], vocab = logits.dim[1];
-    unsigned blocks = grid_for(rows, l, 1);
-    if (vectors_fit(logits, sizeof(T)))
-        cross_entropy<T, n>
-            <<<blocks, loss_threads, 0, l.stream>>>((T *)logits.data, logits.stride[0], labels,
-                                                    rows, vocab, backward, (float)scale, partials);
-    else
-        cross_entropy<T, 1>
-            <<<blocks, loss_threads, 0, l.stream>>>((T *)logits.data, logits.stride[0], labels,
-                                                    rows, vocab, backward, (float)scale, partials);
+    bool vectors = vectors_fit(c.logits, sizeof(T));
+    unsigned blocks = 0;
+    if (c.backward) {
+        if (vectors)
+            blocks = launch_cluster<T, n, 1024, 8, 14>(c, 1);
+        if (blocks == 0)
+            blocks = vectors ? launch_alone<T, n, true, 1024, 4, 1>(c)
+                             : launch_alone<T, 1, true, 1024, 4, 1>(c);
+    } else {
+        blocks = vectors ? launch_alone<T, n, false, 512, 4, 3>(c)
+                         : launch_alone<T, 1, false, 512, 4, 3>(c);
+    }
     cudaError_t code = cudaGetLastError();
     if (code != cudaSuccess)
         return code;
-    add_partials<<<1, 1, 0, l.stream>>>(loss_sum, partials, (int)blocks);
+    add_partials<<<1, 256, 0, c.l.stream>>>(loss_sum, (const double *)c.l.scratch, (int)blocks);
     return cudaGetLastError();
 }
 
@@ -154,10 +170,10 @@ cudaError_t tri_kernel_cross_entropy(struct tri_launch l, bool backward, double 
                                      double *loss_sum, struct tri_view logits,
                                      const int32_t *labels)
 {
-    if (!is_act(logits.dtype))
+    if (!is_act(logits.dtype) || logits.dim[1] > 1 << 30)
         return cudaErrorNotSupported;
     if (logits.dim[0] == 0)
         return cudaSuccess;
-    return logits.dtype == TRI_F32 ? run<float>(l, backward, scale, loss_sum, logits, labels)
-                                   : run<bf16>(l, backward, scale, loss_sum, logits, labels);
+    loss_call c = {l, backward, (float)scale, logits, labels};
+    return logits.dtype == TRI_F32 ? run<float>(c, loss_sum) : run<bf16>(c, loss_sum);
 }
