@@ -158,33 +158,73 @@ static int64_t tokens_for(double flops, const struct tri_model *model)
     return tokens > MOST_TOKENS ? MOST_TOKENS : tokens > 0 ? (int64_t)tokens : 0;
 }
 
-/* Every rank that is a thread has weights and gradients of its own in stage 0 of ZeRO. */
-static enum tri_status count_ranks(struct tri_subject *s)
+/* Bytes that a rank takes: with gradients in stage 0 of ZeRO, or alone with an optimizer. */
+static enum tri_status count_bytes(const struct tri_subject *s, size_t *split, size_t *alone,
+                                   size_t *capacity)
 {
-    struct tri_pass_options pass = s->run->recipe->pass; /* strings are borrowed */
+    const struct tri_recipe *r = s->run->recipe;
     struct tri_backend *backend = NULL;
-    struct tri_memory_plan plan;
-    TRI_TRY(tri_machine_open(&pass, &backend));
+    struct tri_memory_plan plans[2];
+    TRI_TRY(tri_machine_open(&r->pass, &backend));
     struct tri_trainer_config config = {
-        .model = s->model, .backend = backend, .act = s->act, .pass = &pass, .gradients = true};
-    size_t capacity = tri_machine_capacity(backend, &pass);
-    enum tri_status st = tri_memory_count(&config, s->tokens, 1, &plan);
+        .model = s->model, .backend = backend, .act = s->act, .pass = &r->pass, .gradients = true};
+    enum tri_status st = tri_memory_count(&config, s->tokens, 1, &plans[0]);
+    config.act = s->run_act;
+    config.optimizer = &r->optimizer;
+    if (st == TRI_OK)
+        st = tri_memory_count(&config, s->tokens, 1, &plans[1]);
+    *capacity = tri_machine_capacity(backend, &r->pass);
     tri_machine_close(backend);
     TRI_TRY(st);
-    size_t reference = (size_t)s->model->num_elements * tri_dtype_bytes(TRI_F64);
-    size_t most = capacity > reference ? (capacity - reference) / plan.total : 0;
-    if (most == 0)
+    *split = plans[0].total;
+    *alone = plans[1].total;
+    return TRI_OK;
+}
+
+/* How many ranks there is memory for. Beside them every process holds the weights, and the
+ * gradients of the plainest way, in host memory. */
+static enum tri_status count_ranks(struct tri_subject *s)
+{
+    size_t split, alone, capacity;
+    size_t held = (size_t)s->model->num_elements * (sizeof(float) + sizeof(double));
+    size_t processes = s->world != NULL ? (size_t)s->world->size : 1;
+    TRI_TRY(count_bytes(s, &split, &alone, &capacity));
+    size_t share = s->cuda ? capacity : capacity / processes;
+    size_t room = s->cuda ? share : share > held ? share - held : 0;
+    if (room < split || room < alone)
         return tri_fail(TRI_NOMEM,
                         "verify: %" PRId64 " layers take %.2f GiB and %.2f GiB are available: use "
                         "a machine with more memory, or verify a smaller model of this family",
-                        s->model->arch.num_layers, (double)(plan.total + reference) / 0x1p30,
-                        (double)capacity / 0x1p30);
-    s->max_ranks = most < MOST_RANKS ? (int)most : MOST_RANKS;
+                        s->model->arch.num_layers,
+                        (double)((split > alone ? split : alone) + (s->cuda ? 0 : held)) / 0x1p30,
+                        (double)share / 0x1p30);
+    s->max_ranks = room / split < MOST_RANKS ? (int)(room / split) : MOST_RANKS;
     if (s->cuda)
         s->max_ranks = 1; /* threads would share the card; processes come as `world` */
     if (s->world != NULL)
         s->max_ranks = s->world->size;
     return TRI_OK;
+}
+
+/* Where two layers or more do not fit, one fewer may. */
+static enum tri_status fit(struct tri_subject *s)
+{
+    for (;;) {
+        enum tri_status st = count_ranks(s);
+        int64_t short_of = st == TRI_NOMEM; /* ranks of one job take the same layers */
+        if (st != TRI_OK && st != TRI_NOMEM)
+            return st;
+        if (s->world != NULL)
+            TRI_TRY(tri_comm_max_int(s->world, &short_of, 1));
+        int64_t layers = s->model->arch.num_layers;
+        if (short_of == 0 || layers == 1)
+            return st;
+        tri_model_close(s->model);
+        json_decref(s->overrides);
+        s->model = NULL;
+        s->overrides = NULL;
+        TRI_TRY(open_first_layers(s, layers - 1));
+    }
 }
 
 static enum tri_status shrink(struct tri_subject *s)
@@ -213,7 +253,7 @@ enum tri_status tri_subject_open(struct tri_recipe *recipe, struct tri_comm *wor
     TRI_TRY(tri_run_open_data(recipe, &s.run));
     enum tri_status st = shrink(&s);
     if (st == TRI_OK)
-        st = count_ranks(&s);
+        st = fit(&s);
     if (st == TRI_OK)
         st = load_weights(&s);
     if (st != TRI_OK) {
@@ -248,6 +288,6 @@ void tri_subject_print(const struct tri_subject *s, FILE *to)
     if (s->shortened > 0)
         fprintf(to, "; %" PRId64 " of them shortened", s->shortened);
     fprintf(to, "\n  computed in %s", tri_dtype_name(s->act));
-    fprintf(to, s->act == TRI_F64 ? " by the reference kernels: what differs is no rounding\n"
+    fprintf(to, s->act == TRI_F64 ? " by the reference kernels, so that rounding hides nothing\n"
                                   : ": bounds allow for its rounding, see `trireme help verify`\n");
 }

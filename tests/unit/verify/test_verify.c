@@ -118,6 +118,33 @@ static void shrinks_to_both_kinds_of_attention(void **state)
     tri_recipe_close(recipe);
 }
 
+/* As memory shrinks ranks become fewer, then layers, until there is too little. */
+static void shrinks_to_what_fits(void **state)
+{
+    (void)state;
+    struct tri_subject subject;
+    int all_ranks = 0, fewer_ranks = 0, one_layer = 0;
+    put_recipe(tiny_models[0].config, "random");
+    struct tri_recipe *recipe = open_recipe();
+    for (double mib = 16;; mib *= 0.8) {
+        recipe->pass.memory_limit_gb = mib / 1024;
+        enum tri_status st = tri_subject_open(recipe, NULL, &subject);
+        if (st == TRI_NOMEM)
+            break;
+        if (st != TRI_OK)
+            fail_msg("%s", tri_error_text());
+        bool whole = subject.model->arch.num_layers == 2;
+        all_ranks += whole && subject.max_ranks == 4;
+        fewer_ranks += whole && subject.max_ranks < 4;
+        one_layer += !whole;
+        assert_true(one_layer == 0 || !whole);
+        tri_subject_close(&subject);
+    }
+    assert_error_has("1 layers take");
+    assert_true(all_ranks > 0 && fewer_ranks > 0 && one_layer > 0);
+    tri_recipe_close(recipe);
+}
+
 /* ---- a gradient gets lost between ranks --------------------------------------------------------
  */
 
@@ -338,6 +365,7 @@ int main(void)
         VERIFY_TEST(passes_on_every_kind_of_block),
         VERIFY_TEST(the_program_kills_and_goes_on),
         VERIFY_TEST(shrinks_to_both_kinds_of_attention),
+        VERIFY_TEST(shrinks_to_what_fits),
         VERIFY_TEST(finds_a_gradient_that_gets_lost),
         VERIFY_TEST(finds_a_document_that_leaks),
         VERIFY_TEST(finds_a_token_that_sees_a_later_one),
