@@ -85,6 +85,24 @@ static void the_program_kills_and_goes_on(void **state)
     free(f);
 }
 
+/* With a vocabulary of one token no probe can move anything: what proves nothing must not pass. */
+static void the_program_fails_where_nothing_is_proven(void **state)
+{
+    (void)state;
+    struct finished *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    put_recipe("{\"model_type\":\"llama\",\"vocab_size\":1,\"hidden_size\":16,"
+               "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"intermediate_size\":16,"
+               "\"max_position_embeddings\":64,\"hidden_act\":\"silu\",\"rms_norm_eps\":1e-6}",
+               "random");
+    put_text(in_scratch("data.jsonl"), "{\"input_ids\": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]}\n");
+    const char *const args[] = {"verify", in_scratch("recipe.yml"), NULL};
+    program_run(NULL, args, f);
+    assert_one_error(f, "rows are over their bounds, first: ");
+    assert_non_null(strstr(f->out, " FAIL\n"));
+    free(f);
+}
+
 /* float32, and of ten layers those with both kinds of attention. */
 static void shrinks_to_both_kinds_of_attention(void **state)
 {
@@ -364,6 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         VERIFY_TEST(passes_on_every_kind_of_block),
         VERIFY_TEST(the_program_kills_and_goes_on),
+        VERIFY_TEST(the_program_fails_where_nothing_is_proven),
         VERIFY_TEST(shrinks_to_both_kinds_of_attention),
         VERIFY_TEST(shrinks_to_what_fits),
         VERIFY_TEST(finds_a_gradient_that_gets_lost),
