@@ -7,6 +7,7 @@
 #define TRI_CKPT_HF_H
 
 #include "ckpt/safetensors.h"
+#include "ckpt/hf_source.h"
 #include "model/arch.h"
 
 typedef enum tri_status tri_rows_sink(void *ctx, int param, int64_t row, int64_t rows,
@@ -34,7 +35,8 @@ enum tri_status tri_hf_scatter(const struct tri_model *model, int hf, const floa
                                tri_rows_sink *sink, void *ctx);
 
 struct tri_hf_export {
-    const char *source_folder; /* config.json, tokenizer and generation files come from here */
+    const struct tri_hf_source *source; /* config.json, tokenizer and generation files, or NULL: */
+    const char *source_folder;          /* they are read from here when saving */
     const struct json_t *config_overrides; /* what the recipe laid over config.json; or NULL */
     enum tri_dtype dtype;                  /* of the written weights: TRI_F32, TRI_BF16, TRI_F16 */
     double max_shard_bytes;                /* a larger tensor gets a file of its own; 0: one file */

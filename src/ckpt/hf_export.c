@@ -6,19 +6,8 @@
 
 #include "base/json.h"
 
-/* Tokenizer files, carried over as they are. */
-static const char *const carried[] = {"tokenizer.json",
-                                      "tokenizer_config.json",
-                                      "special_tokens_map.json",
-                                      "added_tokens.json",
-                                      "vocab.json",
-                                      "merges.txt",
-                                      "tokenizer.model",
-                                      "chat_template.jinja",
-                                      "chat_template.json"};
-
-/* These, generation_config.json, config.json and the index of the weights. */
-static_assert(sizeof carried / sizeof carried[0] + 3 <= TRI_EXPORT_MAX_FILES, "room in the set");
+/* What a source carries over, the configs that may be made here, and the index of the weights. */
+static_assert(TRI_HF_SOURCE_FILES + 2 <= TRI_EXPORT_MAX_FILES, "room in the set");
 
 /* Write the whole of a file into the set. */
 static enum tri_status add_file(struct tri_export_set *set, const char *folder, const char *name,
@@ -48,27 +37,6 @@ enum tri_status tri_export_json(struct tri_export_set *set, const char *folder, 
     return st;
 }
 
-/* Carry a file over if the source has it. */
-static enum tri_status carry(struct tri_export_set *set, const char *from, const char *folder,
-                             const char *name, bool *found)
-{
-    char *path = tri_path_join(from, name);
-    if (path == NULL)
-        return tri_fail(TRI_NOMEM, "no memory for a path in %s", from);
-    enum tri_status st = TRI_OK;
-    struct tri_map map;
-    *found = tri_path_exists(path);
-    if (!*found)
-        goto free_path;
-    TRI_TRY_GOTO(st, tri_map_open(path, &map), free_path);
-    st = add_file(set, folder, name, map.data, map.bytes);
-    tri_map_close(&map);
-
-free_path:
-    free(path);
-    return st;
-}
-
 /* What Transformers makes of a config.json that has no generation_config.json beside it. */
 static enum tri_status write_generation(struct tri_export_set *set, const char *folder,
                                         const json_t *config)
@@ -88,16 +56,13 @@ static enum tri_status write_generation(struct tri_export_set *set, const char *
     return st;
 }
 
-/* The file's config.json with the recipe's changes, the dtype that is written, and a class. */
+/* The source's config.json with the recipe's changes, the dtype that is written, and a class. */
 static enum tri_status make_config(const struct tri_model *model, const struct tri_hf_export *how,
-                                   json_t **out)
+                                   const struct tri_hf_source *from, json_t **out)
 {
-    char *path = tri_path_join(how->source_folder, "config.json");
-    if (path == NULL)
-        return tri_fail(TRI_NOMEM, "no memory for a path in %s", how->source_folder);
     json_t *source = NULL, *config = NULL;
     enum tri_status st;
-    TRI_TRY_GOTO(st, tri_json_load(path, &source), free_path);
+    TRI_TRY(tri_json_parse(from->file[0].name, from->file[0].data, from->file[0].bytes, &source));
     TRI_TRY_GOTO(st, tri_config_merge(source, how->config_overrides, &config), drop_source);
 
     /* Transformers 4 says torch_dtype, 5 says dtype: the spelling of the file stays. */
@@ -116,33 +81,45 @@ static enum tri_status make_config(const struct tri_model *model, const struct t
         *out = config;
     } else {
         json_decref(config);
-        st = tri_fail(TRI_NOMEM, "no memory to make the config.json of %s", how->source_folder);
+        st = tri_fail(TRI_NOMEM, "no memory to make the config.json of %s", from->folder);
     }
 
 drop_source:
     json_decref(source);
-free_path:
-    free(path);
+    return st;
+}
+
+static enum tri_status add_companions(struct tri_export_set *set, const struct tri_model *model,
+                                      const char *folder, const struct tri_hf_export *how,
+                                      const struct tri_hf_source *from)
+{
+    json_t *config = NULL;
+    TRI_TRY(make_config(model, how, from, &config));
+    enum tri_status st;
+    for (int i = 1; i < TRI_HF_SOURCE_FILES; i++) {
+        const struct tri_hf_file *file = &from->file[i];
+        if (file->data != NULL)
+            TRI_TRY_GOTO(st, add_file(set, folder, file->name, file->data, file->bytes),
+                         drop_config);
+        else if (strcmp(file->name, "generation_config.json") == 0)
+            TRI_TRY_GOTO(st, write_generation(set, folder, config), drop_config);
+    }
+    st = tri_export_json(set, folder, "config.json", config);
+
+drop_config:
+    json_decref(config);
     return st;
 }
 
 enum tri_status tri_export_companions(struct tri_export_set *set, const struct tri_model *model,
                                       const char *folder, const struct tri_hf_export *how)
 {
-    json_t *config = NULL;
-    TRI_TRY(make_config(model, how, &config));
-    enum tri_status st;
-    bool found = false;
-    for (size_t i = 0; i < sizeof carried / sizeof carried[0]; i++)
-        TRI_TRY_GOTO(st, carry(set, how->source_folder, folder, carried[i], &found), drop_config);
-    TRI_TRY_GOTO(st, carry(set, how->source_folder, folder, "generation_config.json", &found),
-                 drop_config);
-    if (!found)
-        TRI_TRY_GOTO(st, write_generation(set, folder, config), drop_config);
-    st = tri_export_json(set, folder, "config.json", config);
-
-drop_config:
-    json_decref(config);
+    struct tri_hf_source *opened = NULL;
+    if (how->source == NULL)
+        TRI_TRY(tri_hf_source_open(how->source_folder, &opened));
+    enum tri_status st =
+        add_companions(set, model, folder, how, opened != NULL ? opened : how->source);
+    tri_hf_source_close(opened);
     return st;
 }
 

@@ -100,7 +100,8 @@ static enum tri_status remove_old(struct tri_run *run)
 
 static struct tri_hf_export export_of(const struct tri_run *run)
 {
-    return (struct tri_hf_export){.source_folder = run->model_folder,
+    return (struct tri_hf_export){.source = run->source,
+                                  .source_folder = run->model_folder,
                                   .config_overrides = run->overrides,
                                   .dtype = run->act,
                                   .max_shard_bytes = run->recipe->checkpoint.max_shard_gb * 0x1p30};

@@ -285,8 +285,11 @@ static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose pu
 static enum tri_status open_all(struct tri_run *run, enum tri_run_purpose purpose)
 {
     TRI_TRY(open_model(run));
-    if (purpose == TRI_RUN_TRAIN)
+    if (purpose == TRI_RUN_TRAIN) {
         TRI_TRY(check_output(run));
+        if (tri_mesh_is_first(&run->mesh))
+            TRI_TRY(tri_hf_source_open(run->model_folder, &run->source));
+    }
     TRI_TRY(open_machine(run));
     if (purpose == TRI_RUN_TRAIN && run->act == TRI_F64)
         return tri_fail(TRI_UNSUPPORTED, "model.dtype: float64 is for `trireme check`; train in "
@@ -371,6 +374,7 @@ void tri_run_close(struct tri_run *run)
     tri_machine_close(run->backend);
     tri_model_close(run->model);
     json_decref(run->overrides);
+    tri_hf_source_close(run->source);
     free(run->model_folder);
     tri_mesh_close(&run->mesh);
     free(run);

@@ -3,6 +3,7 @@
 #define TRI_TRAIN_RUN_H
 
 #include "base/json.h"
+#include "ckpt/hf_source.h"
 #include "data/loader.h"
 #include "optim/schedule.h"
 #include "recipe/recipe.h"
@@ -21,10 +22,11 @@ struct tri_run_state {
 };
 
 struct tri_run {
-    struct tri_recipe *recipe; /* not owned */
-    struct tri_mesh mesh;      /* which ranks share the work, and which of them this is */
-    char *model_folder;        /* where config.json and weights are */
-    json_t *overrides;         /* what the recipe lays over config.json; or NULL */
+    struct tri_recipe *recipe;    /* not owned */
+    struct tri_mesh mesh;         /* which ranks share the work, and which of them this is */
+    char *model_folder;           /* where config.json and weights are */
+    struct tri_hf_source *source; /* the folder's small files, for saving; else NULL */
+    json_t *overrides;            /* what the recipe lays over config.json; or NULL */
     struct tri_model *model;
     struct tri_backend *backend;
     enum tri_dtype act;

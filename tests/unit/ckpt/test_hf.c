@@ -695,6 +695,30 @@ static void refuses_weights_that_are_not_finite(void **state)
     free(flat.data);
 }
 
+/* A source that was read at the start is all that a save needs of it. */
+static void saving_outlives_the_source(void **state)
+{
+    (void)state;
+    struct flat flat;
+    struct tri_hf_source *kept = NULL;
+    struct tri_model *model = put_source(&flat);
+    assert_int_equal(tri_hf_source_open(source_folder, &kept), TRI_OK);
+    assert_int_equal(tri_remove_folder(source_folder), TRI_OK);
+    struct tri_hf_export how = {.source = kept, .source_folder = source_folder, .dtype = TRI_F32};
+    save_ok(model, out_folder, &how, &flat);
+    struct tri_hf_source *again = NULL;
+    assert_int_equal(tri_hf_source_open(out_folder, &again), TRI_OK);
+    for (int i = 1; i < TRI_HF_SOURCE_FILES; i++)
+        if (kept->file[i].data != NULL) {
+            assert_int_equal(again->file[i].bytes, kept->file[i].bytes);
+            assert_memory_equal(again->file[i].data, kept->file[i].data, kept->file[i].bytes);
+        }
+    tri_hf_source_close(again);
+    tri_hf_source_close(kept);
+    tri_model_close(model);
+    free(flat.data);
+}
+
 static void saving_needs_a_source_and_a_folder(void **state)
 {
     (void)state;
@@ -820,6 +844,7 @@ int main(void)
         TEST(carries_files_over),
         TEST(full_disk_changes_nothing),
         TEST(refuses_weights_that_are_not_finite),
+        TEST(saving_outlives_the_source),
         TEST(saving_needs_a_source_and_a_folder),
         TEST(finds_folders),
         TEST(finds_hub_ids),
