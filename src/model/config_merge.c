@@ -10,6 +10,38 @@ enum { NUM_ROPE_KEYS = sizeof rope_keys / sizeof *rope_keys };
 
 static const char *const dtype_keys[] = {"dtype", "torch_dtype"};
 
+/* Other keys that mean something where config.json leaves them out. */
+static const char *const optional_keys[] = {
+    "architectures",
+    "attention_bias",
+    "attention_dropout",
+    "attn_implementation",
+    "_attn_implementation",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "head_dim",
+    "hidden_act",
+    "hidden_dropout",
+    "initializer_range",
+    "layer_norm_eps",
+    "layer_types",
+    "max_position_embeddings",
+    "max_window_layers",
+    "mlp_bias",
+    "num_key_value_heads",
+    "pretraining_tp",
+    "qkv_bias",
+    "rms_norm_eps",
+    "sliding_window",
+    "tie_word_embeddings",
+    "use_bias",
+    "use_cache",
+    "use_parallel_residual",
+    "use_sliding_window",
+    "original_max_position_embeddings",
+};
+
 /* A rotary embedding, whatever its spelling. Members are borrowed; NULL: not said. */
 struct rope_source {
     const json_t *object; /* rope_parameters or rope_scaling; JSON null: explicitly none */
@@ -80,6 +112,32 @@ static enum tri_status check_twice(const json_t *overrides)
                             "overrides of config.json: %s is given twice with different values: "
                             "give one",
                             inner[i][0]);
+    }
+    return TRI_OK;
+}
+
+static bool is_one_of(const char *key, const char *const *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A key that is misspelt would change nothing, silently. */
+static enum tri_status check_known(const json_t *config, const json_t *overrides)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)overrides, key, value)
+    {
+        if (json_object_get(config, key) == NULL && !is_one_of(key, rope_keys, NUM_ROPE_KEYS) &&
+            !is_one_of(key, dtype_keys, 2) &&
+            !is_one_of(key, optional_keys, sizeof optional_keys / sizeof *optional_keys))
+            return tri_fail(TRI_INVALID,
+                            "overrides of config.json: '%.100s' is not in the file and nothing "
+                            "that Trireme reads: check its spelling",
+                            key);
     }
     return TRI_OK;
 }
@@ -166,6 +224,7 @@ static int merge_dtype(json_t *merged, const json_t *config, const json_t *overr
 
 static enum tri_status apply(json_t *merged, const json_t *config, const json_t *overrides)
 {
+    TRI_TRY(check_known(config, overrides));
     TRI_TRY(check_twice(overrides));
     int bad = json_object_update(merged, (json_t *)(uintptr_t)overrides);
     if (bad == 0 && holds_any(overrides, dtype_keys, 2))

@@ -684,6 +684,8 @@ static void overrides_replace(void **state)
     check_refused("llama", old, "{\"dtype\": \"float32\", \"torch_dtype\": \"bfloat16\"}",
                   TRI_INVALID, "dtype and torch_dtype contradict");
     check_refused("llama", old, "[1]", TRI_INVALID, "must be an object");
+    check_refused("llama", old, "{\"rope_thetta\": 5}", TRI_INVALID,
+                  "'rope_thetta' is not in the file");
 }
 
 /* A merged config stays in the spelling of the file, so that what is exported loads where the
@@ -694,7 +696,8 @@ static void merged_configs_keep_their_spelling(void **state)
     static const struct {
         const char *file, *overrides, *expected;
     } cases[] = {
-        {"{\"model_type\": \"llama\", \"rope_theta\": 5e5, \"torch_dtype\": \"float16\"}",
+        {"{\"model_type\": \"llama\", \"rope_theta\": 5e5, \"torch_dtype\": \"float16\", "
+         "\"x\": 1}",
          "{\"rope_parameters\": {\"rope_type\": \"linear\", \"factor\": 2}, \"x\": {\"a\": 1}}",
          "{\"model_type\": \"llama\", \"rope_theta\": 5e5, \"torch_dtype\": \"float16\", "
          "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2}, \"x\": {\"a\": 1}}"},
