@@ -193,7 +193,7 @@ static enum tri_status count_ranks(struct tri_subject *s)
     size_t room = s->cuda ? share : share > held ? share - held : 0;
     if (room < split || room < alone)
         return tri_fail(TRI_NOMEM,
-                        "verify: %" PRId64 " layers take %.2f GiB and %.2f GiB are available: use "
+                        "verify: %" PRId64 " layers take %.3g GiB and %.3g GiB are available: use "
                         "a machine with more memory, or verify a smaller model of this family",
                         s->model->arch.num_layers,
                         (double)((split > alone ? split : alone) + (s->cuda ? 0 : held)) / 0x1p30,
@@ -290,4 +290,8 @@ void tri_subject_print(const struct tri_subject *s, FILE *to)
     fprintf(to, "\n  computed in %s", tri_dtype_name(s->act));
     fprintf(to, s->act == TRI_F64 ? " by the reference kernels, so that rounding hides nothing\n"
                                   : ": bounds allow for its rounding, see `trireme help verify`\n");
+    if (s->max_ranks == 1)
+        fprintf(to, "  one rank, so ranks and ZeRO are not verified: %s\n",
+                s->cuda ? "take more cards, or --backend cpu, where they are threads"
+                        : "there is no memory for more");
 }
