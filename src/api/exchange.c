@@ -119,7 +119,7 @@ static enum tri_status exchange_chunk(struct tri_sp_batch *batch, const struct t
                                       const struct tri_sp_part *parts, int num_parts, int64_t b,
                                       int64_t index, bool to_heads)
 {
-    struct tri_exchange_part views[TRI_SP_MAX_PARTS];
+    struct tri_exchange_part views[TRI_SP_MAX_PARTS] = {{.blocks = false}};
     struct tri_chunk chunk = tri_layout_at(&batch->layout, index, batch->rank);
     for (int p = 0; p < num_parts; p++) {
         views[p].kind = parts[p].kind == TRI_SP_QUERY_HEADS ? TRI_HEADS_QUERY : TRI_HEADS_KEY;

@@ -61,21 +61,29 @@ static enum tri_status norm_and_rotate(const struct tri_net *net, struct tri_chu
                                tri_view_rows(net->rope, chunk.rows.begin, chunk.rows.count));
 }
 
-/* dx = gradient of norm_and_rotate, in place on d(n, H*D); raw is its input x. */
-static enum tri_status norm_and_rotate_backward(const struct tri_net *net, struct tri_chunk chunk,
-                                                struct tri_view norm, struct tri_view dnorm,
-                                                struct tri_view d, struct tri_view raw)
+/* dx(n, H*D) = gradient of norm_and_rotate. On entry dx is the gradient of what RoPE read; raw is
+ * the input of QK-norm. */
+static enum tri_status norm_backward(const struct tri_net *net, struct tri_view norm,
+                                     struct tri_view dnorm, struct tri_view dx, struct tri_view raw)
 {
     const struct tri_arch *a = &net->model->arch;
-    int64_t heads = d.dim[1] / a->head_dim;
-    struct tri_view dh = tri_view_heads(d, heads);
-    TRI_TRY(net->exec.ops->rope(net->exec.stream, true, dh, dh,
-                                tri_view_rows(net->rope, chunk.rows.begin, chunk.rows.count)));
+    int64_t heads = dx.dim[1] / a->head_dim;
+    struct tri_view d = tri_view_heads(dx, heads);
     if (!a->qk_norm)
         return TRI_OK;
     struct tri_norm op = {.kind = TRI_NORM_RMS, .eps = a->norm.eps};
-    return net->exec.ops->norm_backward(net->exec.stream, &op, false, dh, dnorm, tri_view_none(),
-                                        dh, tri_view_heads(raw, heads), norm);
+    return net->exec.ops->norm_backward(net->exec.stream, &op, false, d, dnorm, tri_view_none(), d,
+                                        tri_view_heads(raw, heads), norm);
+}
+
+/* y = RoPE backwards of x, both (n, H*D); y may be x. */
+static enum tri_status rotate_back(const struct tri_net *net, struct tri_chunk chunk,
+                                   struct tri_view y, struct tri_view x)
+{
+    int64_t heads = y.dim[1] / net->model->arch.head_dim;
+    return net->exec.ops->rope(net->exec.stream, true, tri_view_heads(y, heads),
+                               tri_view_heads(x, heads),
+                               tri_view_rows(net->rope, chunk.rows.begin, chunk.rows.count));
 }
 
 enum tri_status tri_attn_norm(const struct tri_net *net, int64_t layer, struct tri_view h,
@@ -94,64 +102,106 @@ enum tri_status tri_attn_norm_backward(const struct tri_net *net, int64_t layer,
         tri_net_grad(net, layer, TRI_NORM1_B), dh, x, tri_net_weight(net, layer, TRI_NORM1_W));
 }
 
-/* Queries of all heads, (t, Hq*D), normed and rotated, into q. */
+/* The columns of some heads. */
+static struct tri_view columns(const struct tri_net *net, struct tri_view v, struct tri_range heads)
+{
+    int64_t d = net->model->arch.head_dim;
+    return tri_view_cols(v, heads.begin * d, heads.count * d);
+}
+
+/* Heads that rank r computes. */
+static struct tri_heads heads_of(const struct tri_net *net, int rank)
+{
+    const struct tri_arch *a = &net->model->arch;
+    return tri_heads_split(a->num_heads, a->num_kv_heads, net->exchange.layout.ranks, rank);
+}
+
+/* Queries of all heads, (t, Hq*D), normed and rotated, into q: the room of blocks that the exchange
+ * sends, which alone is simply the matrix. */
 static enum tri_status project_queries(const struct tri_net *net, int64_t layer,
                                        struct tri_chunk chunk, struct tri_view q,
                                        struct tri_view q_raw, struct tri_view h)
 {
     struct sizes n = sizes_of(net);
+    size_t mark = tri_arena_mark(net->exec.arena);
     struct tri_view raw = tri_view_present(q_raw) ? q_raw : q;
+    if (!alone(net) && !tri_view_present(q_raw))
+        TRI_TRY(tri_net_scratch(net, "query product", net->act, chunk.rows.count, n.q, &raw));
     TRI_TRY(net->exec.ops->linear_forward(net->exec.stream, false, raw, h,
                                           part(tri_net_weight(net, layer, TRI_QKV_W), 0, n.q),
                                           part(tri_net_weight(net, layer, TRI_QKV_B), 0, n.q)));
-    return norm_and_rotate(net, chunk, tri_net_weight(net, layer, TRI_Q_NORM), q, raw);
+    for (int r = 0; r < net->exchange.layout.ranks; r++)
+        TRI_TRY(norm_and_rotate(net, chunk, tri_net_weight(net, layer, TRI_Q_NORM),
+                                tri_exchange_block(&net->exchange, TRI_HEADS_QUERY, q, r),
+                                columns(net, raw, heads_of(net, r).query)));
+    tri_arena_release(net->exec.arena, mark);
+    return TRI_OK;
 }
 
-/* Keys and values of all heads, (t, 2*Hk*D), into kv. */
+/* One half of (keys | values). */
+static struct tri_view half_of(struct tri_view kv, int half)
+{
+    int64_t width = kv.dim[1] / 2;
+    return tri_view_cols(kv, half * width, width);
+}
+
+/* Keys and values of all heads, (t, 2*Hk*D), into kv: likewise. */
 static enum tri_status project_keys(const struct tri_net *net, int64_t layer,
                                     struct tri_chunk chunk, struct tri_view kv,
                                     struct tri_view k_raw, struct tri_view h)
 {
+    const struct tri_ops *ops = net->exec.ops;
     struct sizes n = sizes_of(net);
+    size_t mark = tri_arena_mark(net->exec.arena);
     struct tri_view w = tri_net_weight(net, layer, TRI_QKV_W);
     struct tri_view b = tri_net_weight(net, layer, TRI_QKV_B);
-    struct tri_view k = tri_view_cols(kv, 0, n.kv);
-    TRI_TRY(net->exec.ops->linear_forward(net->exec.stream, false, kv, h, part(w, n.q, 2 * n.kv),
-                                          part(b, n.q, 2 * n.kv)));
+    struct tri_view raw = kv;
+    if (!alone(net))
+        TRI_TRY(tri_net_scratch(net, "key and value product", net->act, chunk.rows.count, 2 * n.kv,
+                                &raw));
+    TRI_TRY(ops->linear_forward(net->exec.stream, false, raw, h, part(w, n.q, 2 * n.kv),
+                                part(b, n.q, 2 * n.kv)));
     if (tri_view_present(k_raw))
-        TRI_TRY(net->exec.ops->copy(net->exec.stream, k_raw, k));
-    return norm_and_rotate(net, chunk, tri_net_weight(net, layer, TRI_K_NORM), k, k);
+        TRI_TRY(ops->copy(net->exec.stream, k_raw, half_of(raw, 0)));
+    for (int r = 0; r < net->exchange.layout.ranks; r++) {
+        struct tri_range heads = heads_of(net, r).key;
+        struct tri_view block = tri_exchange_block(&net->exchange, TRI_HEADS_KEY_VALUE, kv, r);
+        TRI_TRY(norm_and_rotate(net, chunk, tri_net_weight(net, layer, TRI_K_NORM),
+                                half_of(block, 0), columns(net, half_of(raw, 0), heads)));
+        if (!alone(net))
+            TRI_TRY(ops->copy(net->exec.stream, half_of(block, 1),
+                              columns(net, half_of(raw, 1), heads)));
+    }
+    tri_arena_release(net->exec.arena, mark);
+    return TRI_OK;
 }
 
-/* A tensor in both layouts. Keys and values are the two halves of (keys | values). */
-static struct tri_exchange_part query_part(struct tri_view local, struct tri_view heads)
+/* A tensor in both layouts. */
+static struct tri_exchange_part matrix_part(struct tri_view local, struct tri_view heads)
 {
     return (struct tri_exchange_part){.kind = TRI_HEADS_QUERY, .local = local, .heads = heads};
 }
 
-static struct tri_exchange_part kv_part(int half, struct tri_view local, struct tri_view heads)
+static struct tri_exchange_part block_part(enum tri_head_kind kind, struct tri_view room,
+                                           struct tri_view heads)
 {
-    int64_t l = local.dim[1] / 2;
-    int64_t h = heads.dim[1] / 2;
-    return (struct tri_exchange_part){.kind = TRI_HEADS_KEY,
-                                      .local = tri_view_cols(local, half * l, l),
-                                      .heads = tri_view_cols(heads, half * h, h)};
+    return (struct tri_exchange_part){.kind = kind, .local = room, .heads = heads, .blocks = true};
 }
 
 enum tri_status tri_attn_project(const struct tri_net *net, int64_t layer, struct tri_chunk chunk,
                                  int what, const struct tri_attn_kept *kept, struct tri_view h,
                                  struct tri_view k_raw)
 {
-    struct sizes n = sizes_of(net);
+    const struct tri_exchange *x = &net->exchange;
     size_t mark = tri_arena_mark(net->exec.arena);
-    struct tri_exchange_part parts[3];
+    struct tri_exchange_part parts[2];
     int num_parts = 0;
     if (what & TRI_PROJECT_QUERIES) {
         struct tri_view q = kept->q;
         if (!alone(net)) {
-            TRI_TRY(
-                tri_net_scratch(net, "queries of all heads", net->act, chunk.rows.count, n.q, &q));
-            parts[num_parts++] = query_part(q, kept->q);
+            TRI_TRY(tri_net_scratch(net, "queries of every rank", net->act, chunk.rows.count,
+                                    tri_exchange_width(x, TRI_HEADS_QUERY), &q));
+            parts[num_parts++] = block_part(TRI_HEADS_QUERY, q, kept->q);
         }
         TRI_TRY(project_queries(net, layer, chunk, q, kept->q_raw, h));
     }
@@ -161,10 +211,10 @@ enum tri_status tri_attn_project(const struct tri_net *net, int64_t layer, struc
                                &slot));
         struct tri_view kv = slot;
         if (!alone(net)) {
-            TRI_TRY(tri_net_scratch(net, "keys and values of all heads", net->act, chunk.rows.count,
-                                    2 * n.kv, &kv));
-            parts[num_parts++] = kv_part(0, kv, slot);
-            parts[num_parts++] = kv_part(1, kv, slot);
+            TRI_TRY(tri_net_scratch(net, "keys and values of every rank", net->act,
+                                    chunk.rows.count, tri_exchange_width(x, TRI_HEADS_KEY_VALUE),
+                                    &kv));
+            parts[num_parts++] = block_part(TRI_HEADS_KEY_VALUE, kv, slot);
         }
         TRI_TRY(project_keys(net, layer, chunk, kv, k_raw, h));
     }
@@ -185,7 +235,7 @@ enum tri_status tri_attn_attend(const struct tri_net *net, int64_t layer, struct
                                   tri_view_heads(kept->q, a.heads.query.count)));
     if (alone(net))
         return TRI_OK;
-    struct tri_exchange_part back = query_part(kept->o, kept->o_heads);
+    struct tri_exchange_part back = matrix_part(kept->o, kept->o_heads);
     return tri_exchange_to_sequence(&net->exchange, chunk.index, &back, 1);
 }
 
@@ -201,10 +251,11 @@ enum tri_status tri_attn_output(const struct tri_net *net, int64_t layer, struct
 
 /* The gradients of one chunk on both sides of the exchange. */
 struct gradients {
-    struct tri_view dout, dout_heads; /* (t, Hq*D), (n, hq*D) */
-    struct tri_view o_heads;          /* (n, hq*D) */
-    struct tri_view dq, dq_heads;     /* (t, Hq*D), (n, hq*D) */
-    struct tri_view dkv, dkv_heads;   /* (t, 2*Hk*D), (n, 2*hk*D) */
+    struct tri_view dout, dout_heads;  /* (t, Hq*D), (n, hq*D) */
+    struct tri_view o_heads;           /* (n, hq*D) */
+    struct tri_view dq, dq_heads;      /* (t, Hq*D), (n, hq*D) */
+    struct tri_view dkv, dkv_heads;    /* (t, 2*Hk*D), (n, 2*hk*D) */
+    struct tri_view dq_room, dkv_room; /* blocks of every rank; alone dq and dkv themselves */
 };
 
 static enum tri_status get_gradients(const struct tri_net *net, struct tri_chunk chunk,
@@ -220,7 +271,13 @@ static enum tri_status get_gradients(const struct tri_net *net, struct tri_chunk
     g.dout_heads = g.dout;
     g.dq_heads = g.dq;
     g.dkv_heads = g.dkv;
+    g.dq_room = g.dq;
+    g.dkv_room = g.dkv;
     if (!alone(net)) {
+        g.dq_room = g.dout; /* which has been sent by then, and is of the same size */
+        TRI_TRY(tri_net_scratch(net, "d keys and values of every rank", net->act, rows,
+                                tri_exchange_width(&net->exchange, TRI_HEADS_KEY_VALUE),
+                                &g.dkv_room));
         TRI_TRY(
             tri_net_scratch(net, "d output of my heads", net->act, tokens, n.my_q, &g.dout_heads));
         TRI_TRY(
@@ -244,8 +301,8 @@ static enum tri_status attention_backward(const struct tri_net *net, int64_t lay
     struct tri_attention a = attention_of(net, layer);
     int64_t heads = a.heads.query.count;
     if (!alone(net)) {
-        struct tri_exchange_part there[2] = {query_part(g->dout, g->dout_heads),
-                                             query_part(kept->o, g->o_heads)};
+        struct tri_exchange_part there[2] = {matrix_part(g->dout, g->dout_heads),
+                                             matrix_part(kept->o, g->o_heads)};
         int parts = tri_view_present(kept->o_heads) ? 1 : 2;
         TRI_TRY(tri_exchange_to_heads(&net->exchange, chunk.index, there, parts));
     }
@@ -258,10 +315,31 @@ static enum tri_status attention_backward(const struct tri_net *net, int64_t lay
                                 tri_view_rows(dkv_all, chunk.tokens.begin, chunk.tokens.count)));
     if (alone(net))
         return TRI_OK;
-    struct tri_exchange_part back[3] = {query_part(g->dq, g->dq_heads),
-                                        kv_part(0, g->dkv, g->dkv_heads),
-                                        kv_part(1, g->dkv, g->dkv_heads)};
-    return tri_exchange_to_sequence(&net->exchange, chunk.index, back, 3);
+    struct tri_exchange_part back[2] = {block_part(TRI_HEADS_QUERY, g->dq_room, g->dq_heads),
+                                        block_part(TRI_HEADS_KEY_VALUE, g->dkv_room, g->dkv_heads)};
+    return tri_exchange_to_sequence(&net->exchange, chunk.index, back, 2);
+}
+
+/* dq and dkv before RoPE, out of the blocks of every rank. */
+static enum tri_status rotate_gradients(const struct tri_net *net, struct tri_chunk chunk,
+                                        const struct gradients *g)
+{
+    const struct tri_exchange *x = &net->exchange;
+    for (int r = 0; r < x->layout.ranks; r++) {
+        TRI_TRY(rotate_back(net, chunk, columns(net, g->dq, heads_of(net, r).query),
+                            tri_exchange_block(x, TRI_HEADS_QUERY, g->dq_room, r)));
+        struct tri_range heads = tri_exchange_summed(x, r);
+        struct tri_range first = {0, heads.count};
+        if (heads.count == 0)
+            continue;
+        struct tri_view block = tri_exchange_block(x, TRI_HEADS_KEY_VALUE, g->dkv_room, r);
+        TRI_TRY(rotate_back(net, chunk, columns(net, half_of(g->dkv, 0), heads),
+                            columns(net, half_of(block, 0), first)));
+        if (!alone(net))
+            TRI_TRY(net->exec.ops->copy(net->exec.stream, columns(net, half_of(g->dkv, 1), heads),
+                                        columns(net, half_of(block, 1), first)));
+    }
+    return TRI_OK;
 }
 
 enum tri_status tri_attn_backward(const struct tri_net *net, int64_t layer, struct tri_chunk chunk,
@@ -287,11 +365,11 @@ enum tri_status tri_attn_backward(const struct tri_net *net, int64_t layer, stru
     TRI_TRY(attention_backward(net, layer, chunk, dkv, kept, &g));
 
     /* RoPE and QK-norm. */
-    TRI_TRY(norm_and_rotate_backward(net, chunk, tri_net_weight(net, layer, TRI_Q_NORM),
-                                     tri_net_grad(net, layer, TRI_Q_NORM), g.dq, kept->q_raw));
-    TRI_TRY(norm_and_rotate_backward(net, chunk, tri_net_weight(net, layer, TRI_K_NORM),
-                                     tri_net_grad(net, layer, TRI_K_NORM),
-                                     tri_view_cols(g.dkv, 0, n.kv), k_raw));
+    TRI_TRY(rotate_gradients(net, chunk, &g));
+    TRI_TRY(norm_backward(net, tri_net_weight(net, layer, TRI_Q_NORM),
+                          tri_net_grad(net, layer, TRI_Q_NORM), g.dq, kept->q_raw));
+    TRI_TRY(norm_backward(net, tri_net_weight(net, layer, TRI_K_NORM),
+                          tri_net_grad(net, layer, TRI_K_NORM), half_of(g.dkv, 0), k_raw));
 
     /* Query, key and value products. */
     TRI_TRY(ops->linear_backward_w(s, part(dw, 0, n.q), part(db, 0, n.q), g.dq, h));

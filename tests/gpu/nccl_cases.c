@@ -136,7 +136,7 @@ enum tri_status nccl_case_all_to_all(struct tri_comm *comm, struct tri_stream *s
 /* More than fits a round of the slots, so that both slots are used again. */
 enum tri_status nccl_case_rounds(struct tri_comm *comm, struct tri_stream *s)
 {
-    int64_t elements = (int64_t)128 * 1024 * 1024 / 4 / comm->size; /* of a peer in a round */
+    int64_t elements = (int64_t)64 * 1024 * 1024 / 4 / comm->size; /* of a peer in a round */
     TRI_TRY(exchange_tables(comm, s, 2, elements * 7 / 4 / 1000, 1000, 24, 0));
     TRI_TRY(exchange_tables(comm, s, 2, elements * 7 / 4 / 1000, 1000, 0, 24));
     TRI_TRY(exchange_tables(comm, s, 1, elements * 9 / 2 / 3001, 3001, 7, 9));

@@ -4,7 +4,9 @@
  * sequence: the rows of its block of each part, one part after the other. It travels in rounds of
  * at most `budget` bytes a rank, and both sides cut it at the same rows because both know the same
  * shapes. Rows that are strided pass a slot: round i packs into slot i % 2 while round i - 1 is on
- * its way out of the other, and is unpacked while round i + 1 arrives. */
+ * its way out of the other, and is unpacked while round i + 1 arrives. A block of one row needs no
+ * slot on either side, so it goes whole, whatever its size, and takes nothing of a round: an
+ * exchange of such blocks is one group of sends and receives, at the full speed of the links. */
 #include <string.h>
 
 #include "comm/nccl/private.h"
@@ -38,6 +40,11 @@ static bool next_run(const struct tri_block *blocks, int parts, int size, int pe
     if (at->part == parts)
         return false;
     const struct tri_block *b = &blocks[at->part * size + peer];
+    if (b->rows == 1) {
+        *out = (struct run){.rows = *b, .bytes = b->row_bytes};
+        at->row = 1;
+        return true;
+    }
     int64_t room = *used < budget ? (int64_t)((budget - *used) / b->row_bytes) : 0;
     if (room == 0 && *used > 0)
         return false;
@@ -57,13 +64,19 @@ static bool next_run(const struct tri_block *blocks, int parts, int size, int pe
     return true;
 }
 
-static cudaError_t copy_rows(void *to, size_t to_stride, const void *from, size_t from_stride,
-                             const struct tri_block *shape, cudaStream_t stream)
+static cudaError_t copy_rows(const struct tri_nccl_comm *comm, void *to, size_t to_stride,
+                             const void *from, size_t from_stride, const struct tri_block *shape,
+                             cudaStream_t stream)
 {
     size_t bytes = shape->row_bytes;
+    struct tri_launch launch = {.stream = stream, .num_sms = comm->copy_sms};
     if (shape->rows == 1 || (to_stride == bytes && from_stride == bytes))
         return cudaMemcpyAsync(to, from, (size_t)shape->rows * bytes, cudaMemcpyDeviceToDevice,
                                stream);
+    cudaError_t code =
+        tri_kernel_copy_rows(launch, to, to_stride, from, from_stride, shape->rows, bytes);
+    if (code != cudaErrorNotSupported)
+        return code;
     return cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, (size_t)shape->rows,
                              cudaMemcpyDeviceToDevice, stream);
 }
@@ -122,10 +135,10 @@ static enum tri_status move_round(const struct exchange *x, const struct side *s
             const struct tri_block *b = &run.rows;
             if (!run.packed)
                 continue;
-            TRI_TRY(
-                tri_cuda_check(pack ? copy_rows(slot, b->row_bytes, b->data, b->stride, b, stream)
-                                    : copy_rows(b->data, b->stride, slot, b->row_bytes, b, stream),
-                               "copy the rows of an exchange"));
+            TRI_TRY(tri_cuda_check(
+                pack ? copy_rows(comm, slot, b->row_bytes, b->data, b->stride, b, stream)
+                     : copy_rows(comm, b->data, b->stride, slot, b->row_bytes, b, stream),
+                "copy the rows of an exchange"));
         }
     }
     return TRI_OK;
@@ -168,7 +181,7 @@ static enum tri_status copy_own(const struct exchange *x, cudaStream_t stream)
                             (long long)to->rows, to->row_bytes);
         if (from->rows > 0 && from->row_bytes > 0 && from->data != to->data)
             TRI_TRY(tri_cuda_check(
-                copy_rows(to->data, to->stride, from->data, from->stride, from, stream),
+                copy_rows(x->comm, to->data, to->stride, from->data, from->stride, from, stream),
                 "copy the own part of an exchange"));
     }
     return TRI_OK;
@@ -207,6 +220,9 @@ static enum tri_status do_round(struct exchange *x, int round)
     ncclResult_t ended = api->group_end();
     TRI_TRY(tri_nccl_leave(comm, code != ncclSuccess ? code : ended, "all-to-all"));
 
+    /* Behind NCCL's first kernel, which would otherwise wait until it finds multiprocessors. */
+    if (round == 0)
+        TRI_TRY(copy_own(x, comm->unpacker));
     TRI_TRY(tri_cuda_check(cudaEventRecord(comm->sent[slot], x->stream), "record an event"));
     if (x->recv.strided) {
         TRI_TRY(tri_cuda_check(cudaStreamWaitEvent(comm->unpacker, comm->sent[slot], 0),
@@ -241,7 +257,8 @@ static enum tri_status exchange(struct exchange *x)
     TRI_TRY(tri_cuda_check(cudaStreamWaitEvent(x->stream, comm->finished, 0), "wait for an event"));
     TRI_TRY(after(comm->packer, x->stream, comm->ready));
     TRI_TRY(after(comm->unpacker, x->stream, comm->ready));
-    TRI_TRY(copy_own(x, comm->unpacker));
+    if (is_done(x))
+        TRI_TRY(copy_own(x, comm->unpacker));
     for (int round = 0; !is_done(x); round++)
         TRI_TRY(do_round(x, round));
     TRI_TRY(after(x->stream, comm->unpacker, comm->ready));
@@ -263,38 +280,4 @@ enum tri_status tri_nccl_all_to_all(struct tri_comm *base, struct tri_stream *s,
     TRI_TRY(tri_nccl_begin(comm, x.stream, "all-to-all"));
     TRI_TRY(exchange(&x));
     return tri_nccl_end(comm, x.stream);
-}
-
-enum tri_status tri_nccl_exchange_open(struct tri_nccl_comm *comm)
-{
-    cudaEvent_t *const events[] = {&comm->ready,       &comm->packed[0], &comm->packed[1],
-                                   &comm->sent[0],     &comm->sent[1],   &comm->unpacked[0],
-                                   &comm->unpacked[1], &comm->finished};
-    int least, greatest;
-    TRI_TRY(tri_cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "see priorities"));
-    TRI_TRY(
-        tri_cuda_check(cudaStreamCreateWithPriority(&comm->packer, cudaStreamNonBlocking, greatest),
-                       "create a stream"));
-    TRI_TRY(tri_cuda_check(
-        cudaStreamCreateWithPriority(&comm->unpacker, cudaStreamNonBlocking, greatest),
-        "create a stream"));
-    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
-        TRI_TRY(tri_cuda_check(cudaEventCreateWithFlags(events[i], cudaEventDisableTiming),
-                               "create an event"));
-    return TRI_OK;
-}
-
-void tri_nccl_exchange_close(struct tri_nccl_comm *comm)
-{
-    cudaEvent_t events[] = {comm->ready,   comm->packed[0],   comm->packed[1],   comm->sent[0],
-                            comm->sent[1], comm->unpacked[0], comm->unpacked[1], comm->finished};
-    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
-        if (events[i] != NULL)
-            (void)cudaEventDestroy(events[i]);
-    if (comm->packer != NULL)
-        (void)cudaStreamDestroy(comm->packer);
-    if (comm->unpacker != NULL)
-        (void)cudaStreamDestroy(comm->unpacker);
-    (void)cudaFree(comm->pack_slots);
-    (void)cudaFree(comm->unpack_slots);
 }

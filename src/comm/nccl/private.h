@@ -10,8 +10,8 @@
 #include "comm/rendezvous/rendezvous.h"
 
 enum {
-    TRI_NCCL_IN_FLIGHT = 1024,       /* collectives of a communicator that are queued, not done */
-    TRI_NCCL_SLOT_BYTES = 128 << 20, /* of each of the two slots that strided blocks pass */
+    TRI_NCCL_IN_FLIGHT = 1024,      /* collectives of a communicator that are queued, not done */
+    TRI_NCCL_SLOT_BYTES = 64 << 20, /* of each of the two slots that strided blocks pass */
     TRI_NCCL_MAX_RANKS = 1024,
 };
 
@@ -55,6 +55,7 @@ struct tri_nccl_comm {
     /* Of all-to-all: queues beside the stream that pack and unpack, and their two slots. */
     cudaStream_t packer, unpacker;
     cudaEvent_t ready, finished, packed[2], sent[2], unpacked[2];
+    int copy_sms;                    /* multiprocessors that packing takes */
     char *pack_slots, *unpack_slots; /* (2 * TRI_NCCL_SLOT_BYTES) or NULL: device memory */
 };
 
@@ -101,6 +102,7 @@ enum tri_status tri_nccl_all_to_all(struct tri_comm *comm, struct tri_stream *s,
 enum tri_status tri_nccl_host_all_to_all(struct tri_comm *comm, int parts,
                                          const struct tri_block *send,
                                          const struct tri_block *recv);
+/* Its queues (exchange_queues.c). */
 enum tri_status tri_nccl_exchange_open(struct tri_nccl_comm *comm);
 void tri_nccl_exchange_close(struct tri_nccl_comm *comm);
 

@@ -49,7 +49,7 @@ static enum tri_status one_chunk(struct tri_comm *comm, const struct tri_exchang
     struct tri_range chunk = tri_layout_chunk(&x->layout, index);
     struct tri_range mine = tri_layout_part(&x->layout, index, comm->rank);
     struct tri_heads h = tri_exchange_heads(x);
-    struct tri_exchange_part parts[2];
+    struct tri_exchange_part parts[2] = {{.blocks = false}};
     int64_t total[2] = {n->heads, n->kv_heads};
     struct tri_range own[2] = {h.query, h.key};
     for (int k = 0; k < 2; k++) {
@@ -88,6 +88,80 @@ static enum tri_status one_chunk(struct tri_comm *comm, const struct tri_exchang
     return TRI_OK;
 }
 
+/* The same in blocks: of queries, and of keys and values together. */
+static enum tri_status one_chunk_in_blocks(struct tri_comm *comm, const struct tri_exchange *x,
+                                           const struct numbers *n, int64_t index, float *memory)
+{
+    struct tri_range chunk = tri_layout_chunk(&x->layout, index);
+    struct tri_range mine = tri_layout_part(&x->layout, index, comm->rank);
+    struct tri_exchange_part parts[2];
+    const enum tri_head_kind kinds[2] = {TRI_HEADS_QUERY, TRI_HEADS_KEY_VALUE};
+    for (int k = 0; k < 2; k++) {
+        int64_t width = tri_exchange_width(x, kinds[k]);
+        struct tri_heads h = tri_exchange_heads(x);
+        int64_t own = (k == 0 ? h.query.count : 2 * h.key.count) * D;
+        parts[k] = (struct tri_exchange_part){
+            .kind = kinds[k],
+            .local = tri_view2(memory, TRI_F32, mine.count, width),
+            .heads = tri_view2(memory + mine.count * width, TRI_F32, chunk.count, own),
+            .blocks = true};
+        memory += mine.count * width + chunk.count * own;
+    }
+    /* What an element of rank r's block is: half 1 are values. */
+    for (int pass = 0; pass < 2; pass++) {
+        for (int k = 0; k < 2; k++)
+            for (int r = 0; r < comm->size; r++) {
+                struct tri_heads h = tri_heads_split(n->heads, n->kv_heads, comm->size, r);
+                struct tri_range own = k == 0 ? h.query : h.key;
+                struct tri_view block = tri_exchange_block(x, kinds[k], parts[k].local, r);
+                for (int64_t t = 0; t < mine.count; t++)
+                    for (int64_t c = 0; c < block.dim[1]; c++) {
+                        int64_t head = own.begin + c / D % own.count;
+                        float expected = value(k + c / D / own.count, mine.begin + t, head, c % D);
+                        float *found = element(block, t, c);
+                        if (pass == 0) {
+                            *found = expected;
+                            continue;
+                        }
+                        if (k == 1) { /* only sums count: in the last holder's block */
+                            struct tri_range summed = tri_exchange_summed(x, r);
+                            int copies = 0;
+                            for (int q = 0; q < comm->size; q++) {
+                                struct tri_range key =
+                                    tri_heads_split(n->heads, n->kv_heads, comm->size, q).key;
+                                copies += head >= key.begin && head < key.begin + key.count;
+                            }
+                            bool later = r + 1 < comm->size &&
+                                         tri_heads_split(n->heads, n->kv_heads, comm->size, r + 1)
+                                                 .key.begin <= head;
+                            if (later != (head >= summed.begin + summed.count))
+                                return wrong(comm, n, "whose block has the sum");
+                            if (later)
+                                continue;
+                            expected *= (float)copies;
+                        }
+                        if (*found != expected)
+                            return wrong(comm, n, "blocks there and back");
+                    }
+            }
+        if (pass == 1)
+            break;
+        TRI_TRY(tri_exchange_to_heads(x, index, parts, 2));
+        struct tri_heads h = tri_exchange_heads(x);
+        for (int k = 0; k < 2; k++) {
+            struct tri_range own = k == 0 ? h.query : h.key;
+            for (int64_t t = 0; t < chunk.count; t++)
+                for (int64_t c = 0; c < parts[k].heads.dim[1]; c++)
+                    if (*element(parts[k].heads, t, c) !=
+                        value(k + c / D / own.count, chunk.begin + t, own.begin + c / D % own.count,
+                              c % D))
+                        return wrong(comm, n, "blocks to heads");
+        }
+        TRI_TRY(tri_exchange_to_sequence(x, index, parts, 2));
+    }
+    return TRI_OK;
+}
+
 static enum tri_status exchange_rank(struct tri_comm *comm, void *ctx)
 {
     const struct numbers *n = ctx;
@@ -104,8 +178,11 @@ static enum tri_status exchange_rank(struct tri_comm *comm, void *ctx)
                              .num_heads = n->heads,
                              .num_kv_heads = n->kv_heads,
                              .head_dim = D};
-    for (int64_t i = 0; i < tri_layout_chunks(&x.layout) && st == TRI_OK; i++)
+    for (int64_t i = 0; i < tri_layout_chunks(&x.layout) && st == TRI_OK; i++) {
         st = one_chunk(comm, &x, n, i, memory);
+        if (st == TRI_OK)
+            st = one_chunk_in_blocks(comm, &x, n, i, memory);
+    }
 done:
     tri_arena_close(arena);
     tri_cpu_close(backend);

@@ -30,6 +30,11 @@ cudaError_t tri_kernel_copy(struct tri_launch l, bool add, struct tri_view dst,
                             struct tri_view src);
 cudaError_t tri_kernel_zero(struct tri_launch l, struct tri_view dst);
 
+/* rows.cu: rows of bytes, on num_sms multiprocessors. Without 16-byte alignment of everything:
+ * cudaErrorNotSupported. */
+cudaError_t tri_kernel_copy_rows(struct tri_launch l, void *to, size_t to_stride, const void *from,
+                                 size_t from_stride, int64_t rows, size_t row_bytes);
+
 /* embed.cu */
 cudaError_t tri_kernel_embed_forward(struct tri_launch l, struct tri_view y, const int32_t *ids,
                                      struct tri_view table);
