@@ -1,5 +1,12 @@
 /* Speed of the exchange, from what the products write to what attention reads.
  *
+ * What counts is all that would not be there with one rank: the all-to-all, and copies. RoPE is
+ * there anyway: it writes queries and keys into the blocks that are sent, and reads those of their
+ * gradients that arrive. Values and theirs have no RoPE, so the time of copying them into blocks
+ * and out of them counts. The output and its gradient are plain matrices, whose packing counts.
+ * Each row passes when it reaches 0.80 of the rate of its raw exchange on cards, or takes 1.5 times
+ * as long on the CPU; a row below is LOW, and the exit code is 1.
+ *
  *   trireme_bench_exchange [--cpu] [--ranks P] [--mib 256]
  *
  * With two cards or more: over NCCL, against grouped ncclSend and ncclRecv of the same bytes in one
@@ -17,33 +24,64 @@
 
 enum { HEADS = 32, KV_HEADS = 8, HEAD_SIZE = 128, SAMPLES = 15 };
 
+static const double LEAST_RATE = 0.80; /* of the raw exchange, on cards */
+static const double MOST_TIME = 1.5;   /* times the raw exchange, on the CPU */
+
 /* ---- the table ---------------------------------------------------------------------------------
  */
 
 struct problem {
     struct tri_exchange x;
     struct exchange_machine *m;
-    struct tri_exchange_part parts[3]; /* q, k, v */
-    size_t bytes;                      /* of the raw exchange */
+    struct tri_exchange_part qkv[2]; /* queries; keys and values: in blocks */
+    struct tri_exchange_part output;
+    struct tri_view v; /* (rows, Hk*D): the values in their product */
+    bool low;          /* some row is */
+    size_t bytes;      /* of the raw exchange */
     void *from, *to;
 };
+
+/* Values between their product and the blocks of all ranks. */
+static enum tri_status copy_values(const struct problem *p, bool into_blocks)
+{
+    for (int r = 0; r < p->x.comm->size; r++) {
+        struct tri_heads all = tri_heads_split(HEADS, KV_HEADS, p->x.comm->size, r);
+        struct tri_range heads = into_blocks ? all.key : tri_exchange_summed(&p->x, r);
+        struct tri_view block = tri_exchange_block(&p->x, TRI_HEADS_KEY_VALUE, p->qkv[1].local, r);
+        struct tri_view packed =
+            tri_view_cols(block, all.key.count * HEAD_SIZE, heads.count * HEAD_SIZE);
+        struct tri_view plain =
+            tri_view_cols(p->v, heads.begin * HEAD_SIZE, heads.count * HEAD_SIZE);
+        TRI_TRY(p->m->exec.ops->copy(p->m->exec.stream, into_blocks ? packed : plain,
+                                     into_blocks ? plain : packed));
+    }
+    return TRI_OK;
+}
 
 static enum tri_status run_to_heads(void *ctx)
 {
     const struct problem *p = ctx;
-    return tri_exchange_to_heads(&p->x, 0, p->parts, 3);
+    TRI_TRY(copy_values(p, true));
+    return tri_exchange_to_heads(&p->x, 0, p->qkv, 2);
 }
 
-static enum tri_status run_to_sequence(void *ctx)
+static enum tri_status run_output(void *ctx)
 {
     const struct problem *p = ctx;
-    return tri_exchange_to_sequence(&p->x, 0, p->parts, 1);
+    return tri_exchange_to_sequence(&p->x, 0, &p->output, 1);
+}
+
+static enum tri_status run_output_gradient(void *ctx)
+{
+    const struct problem *p = ctx;
+    return tri_exchange_to_heads(&p->x, 0, &p->output, 1);
 }
 
 static enum tri_status run_gradients(void *ctx)
 {
     const struct problem *p = ctx;
-    return tri_exchange_to_sequence(&p->x, 0, p->parts, 3);
+    TRI_TRY(tri_exchange_to_sequence(&p->x, 0, p->qkv, 2));
+    return copy_values(p, false);
 }
 
 static enum tri_status run_raw(void *ctx)
@@ -97,10 +135,12 @@ static enum tri_status print_row(struct problem *p, const char *name, int64_t wi
     p->bytes = (size_t)(rows * width) * tri_dtype_bytes(p->m->dtype) / (size_t)size * (size_t)size;
     TRI_TRY(measure(p, run, &seconds, &raw));
     double leaves = (double)p->bytes * (size - 1) / size; /* a rank */
+    bool low = p->m->raw != NULL ? raw / seconds < LEAST_RATE : seconds / raw > MOST_TIME;
+    p->low = p->low || low;
     if (p->x.comm->rank == 0)
-        printf("%-34s %8.1f %9.3f %8.1f %9.3f %8.1f %10.2f %9.2f\n", name,
+        printf("%-34s %8.1f %9.3f %8.1f %9.3f %8.1f %10.2f %9.2f  %s\n", name,
                (double)p->bytes / 0x1p20, seconds * 1e3, leaves / seconds / 1e9, raw * 1e3,
-               leaves / raw / 1e9, raw / seconds, seconds / raw);
+               leaves / raw / 1e9, raw / seconds, seconds / raw, low ? "LOW" : "PASS");
     fflush(stdout);
     return TRI_OK;
 }
@@ -112,7 +152,8 @@ static struct tri_view get_view(const struct exchange_machine *m, int64_t rows, 
     return v;
 }
 
-enum tri_status bench_exchange(struct tri_comm *comm, struct exchange_machine *m, int64_t mib)
+enum tri_status bench_exchange(struct tri_comm *comm, struct exchange_machine *m, int64_t mib,
+                               bool *low)
 {
     const int64_t all = (HEADS + 2 * KV_HEADS) * HEAD_SIZE;
     int64_t rows = mib * 1048576 / (all * (int64_t)tri_dtype_bytes(m->dtype));
@@ -124,19 +165,22 @@ enum tri_status bench_exchange(struct tri_comm *comm, struct exchange_machine *m
                                 .num_kv_heads = KV_HEADS,
                                 .head_dim = HEAD_SIZE};
     struct tri_heads mine = tri_exchange_heads(&p.x);
-    int64_t q = mine.query.count * HEAD_SIZE;
-    int64_t kv = mine.key.count * HEAD_SIZE;
-    /* As the layers have them: queries, and keys and values as halves of one matrix. */
-    struct tri_view q_local = get_view(m, rows, HEADS * HEAD_SIZE);
-    struct tri_view kv_local = get_view(m, rows, 2 * KV_HEADS * HEAD_SIZE);
-    struct tri_view q_heads = get_view(m, rows * comm->size, q);
-    struct tri_view kv_heads = get_view(m, rows * comm->size, 2 * kv);
-    p.parts[0] = (struct tri_exchange_part){TRI_HEADS_QUERY, q_local, q_heads};
-    for (int half = 0; half < 2; half++)
-        p.parts[1 + half] = (struct tri_exchange_part){
-            TRI_HEADS_KEY,
-            tri_view_cols(kv_local, half * KV_HEADS * HEAD_SIZE, KV_HEADS * HEAD_SIZE),
-            tri_view_cols(kv_heads, half * kv, kv)};
+    int64_t tokens = rows * comm->size;
+    struct tri_view q_heads = get_view(m, tokens, mine.query.count * HEAD_SIZE);
+    p.qkv[0] = (struct tri_exchange_part){
+        .kind = TRI_HEADS_QUERY,
+        .local = get_view(m, rows, tri_exchange_width(&p.x, TRI_HEADS_QUERY)),
+        .heads = q_heads,
+        .blocks = true};
+    p.qkv[1] = (struct tri_exchange_part){
+        .kind = TRI_HEADS_KEY_VALUE,
+        .local = get_view(m, rows, tri_exchange_width(&p.x, TRI_HEADS_KEY_VALUE)),
+        .heads = get_view(m, tokens, 2 * mine.key.count * HEAD_SIZE),
+        .blocks = true};
+    p.output = (struct tri_exchange_part){
+        .kind = TRI_HEADS_QUERY, .local = get_view(m, rows, HEADS * HEAD_SIZE), .heads = q_heads};
+    p.v = tri_view_cols(get_view(m, rows, 2 * KV_HEADS * HEAD_SIZE), KV_HEADS * HEAD_SIZE,
+                        KV_HEADS * HEAD_SIZE);
     p.from = m->get((size_t)(rows * all) * tri_dtype_bytes(m->dtype));
     p.to = m->get((size_t)(rows * all) * tri_dtype_bytes(m->dtype));
     if (comm->rank == 0)
@@ -146,8 +190,11 @@ enum tri_status bench_exchange(struct tri_comm *comm, struct exchange_machine *m
                tri_dtype_name(m->dtype), "", "MiB", "ms", "GB/s", "raw ms", "raw GB/s", "rate/raw",
                "time/raw");
     TRI_TRY(print_row(&p, "q, k, v to heads", all, run_to_heads));
-    TRI_TRY(print_row(&p, "output back to the sequence", HEADS * HEAD_SIZE, run_to_sequence));
-    return print_row(&p, "dq, dk, dv back to the sequence", all, run_gradients);
+    TRI_TRY(print_row(&p, "output back to the sequence", HEADS * HEAD_SIZE, run_output));
+    TRI_TRY(print_row(&p, "d output to heads", HEADS * HEAD_SIZE, run_output_gradient));
+    TRI_TRY(print_row(&p, "dq, dk, dv back to the sequence", all, run_gradients));
+    *low = p.low;
+    return TRI_OK;
 }
 
 /* ---- ranks as threads --------------------------------------------------------------------------
@@ -177,9 +224,15 @@ static double time_host(struct exchange_machine *m, enum tri_status (*run)(void 
     return took;
 }
 
+struct thread_job {
+    int64_t mib;
+    bool low; /* as rank 0 says */
+};
+
 static enum tri_status run_thread(struct tri_comm *comm, void *ctx)
 {
-    const int64_t *mib = ctx;
+    struct thread_job *job = ctx;
+    bool low = false;
     struct tri_cpu_config config = {.threads = 1};
     struct exchange_machine m = {
         .name = "CPU", .dtype = TRI_F32, .get = get_host, .time = time_host};
@@ -188,7 +241,9 @@ static enum tri_status run_thread(struct tri_comm *comm, void *ctx)
     m.exec.ops = &m.exec.backend->ops;
     m.exec.stream = m.exec.backend->stream;
     TRI_TRY_GOTO(st, tri_arena_open(&tri_host_memory, (size_t)1 << 33, &m.exec.arena), close_cpu);
-    st = bench_exchange(comm, &m, *mib);
+    st = bench_exchange(comm, &m, job->mib, &low);
+    if (comm->rank == 0)
+        job->low = low;
     tri_arena_close(m.exec.arena);
 close_cpu:
     tri_cpu_close(m.exec.backend);
@@ -210,20 +265,20 @@ int main(int argc, char **argv)
 {
     bool cpu = false;
     int ranks = 0;
-    int64_t mib = 256;
+    struct thread_job job = {.mib = 256};
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--cpu") == 0)
             cpu = true;
         else if (strcmp(argv[i], "--ranks") == 0 && i + 1 < argc)
             ranks = (int)read_number(argv[++i], TRI_EXCHANGE_MAX_RANKS);
         else
-            mib = read_number(strcmp(argv[i], "--mib") == 0 ? argv[++i] : NULL, 1 << 16);
-    int code = cpu ? -1 : bench_exchange_cards(argv, ranks, mib);
+            job.mib = read_number(strcmp(argv[i], "--mib") == 0 ? argv[++i] : NULL, 1 << 16);
+    int code = cpu ? -1 : bench_exchange_cards(argv, ranks, job.mib);
     if (code >= 0)
         return code;
-    if (tri_comm_threads_run(ranks > 0 ? ranks : 2, 600, run_thread, &mib) != TRI_OK) {
+    if (tri_comm_threads_run(ranks > 0 ? ranks : 2, 600, run_thread, &job) != TRI_OK) {
         fprintf(stderr, "bench_exchange: %s\n", tri_error_text());
         return 1;
     }
-    return 0;
+    return job.low;
 }

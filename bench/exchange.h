@@ -19,8 +19,9 @@ struct exchange_machine {
 };
 
 /* Measure `mib` MiB of queries, keys and values a rank, of 32 query and 8 key heads of 128, and
- * print the table on rank 0. */
-enum tri_status bench_exchange(struct tri_comm *comm, struct exchange_machine *m, int64_t mib);
+ * print the table on rank 0. *low: some row is slower than it must be. */
+enum tri_status bench_exchange(struct tri_comm *comm, struct exchange_machine *m, int64_t mib,
+                               bool *low);
 
 /* As one process a card; the exit code. Without CUDA or cards -1. `argv` starts this program again
  * for a rank. */

@@ -67,6 +67,7 @@ static int run_rank(const struct tri_launch_info *launch, int64_t mib)
 {
     struct tri_rendezvous *rv = NULL;
     struct tri_comm *world = NULL;
+    bool low = false;
     struct exchange_machine m = {
         .name = "NCCL", .dtype = TRI_BF16, .get = get_device, .time = time_device, .raw = raw};
     check(tri_cuda_choose_card(launch->local_rank));
@@ -76,12 +77,12 @@ static int run_rank(const struct tri_launch_info *launch, int64_t mib)
     check(tri_arena_open(m.exec.backend->memory, (size_t)1 << 34, &m.exec.arena));
     check(tri_rendezvous_join(launch, NULL, 120, &rv));
     check(tri_comm_nccl_open(rv, tri_cuda_card(), 120, &world));
-    check(bench_exchange(world, &m, mib));
+    check(bench_exchange(world, &m, mib, &low));
     tri_comm_close(world);
     tri_rendezvous_close(rv);
     tri_arena_close(m.exec.arena);
     tri_cuda_close(m.exec.backend);
-    return 0;
+    return low;
 }
 
 int bench_exchange_cards(char **argv, int ranks, int64_t mib)
