@@ -45,7 +45,8 @@ struct tri_comm_ops {
     const char *name; /* "self", "thread", "mpi", "nccl" */
 
     /* `parts` exchanges in one: block send[p * size + r] goes to rank r and arrives in its
-     * recv[p * size + my rank]; both have the same rows and row_bytes, strides may differ. */
+     * recv[p * size + my rank]; both have the same rows and row_bytes, strides may differ. A block
+     * that is one run of bytes on both sides goes fastest as one row. */
     enum tri_status (*all_to_all)(struct tri_comm *comm, struct tri_stream *s, int parts,
                                   const struct tri_block *send, const struct tri_block *recv);
     /* recv (size * bytes) = the `send` of every rank, in the order of ranks. send may be the
