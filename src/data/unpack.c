@@ -16,7 +16,7 @@
 #include "data/fingerprint.h"
 #include "data/json_list.h"
 
-enum { NAME_BYTES = 120, WINDOW_BYTES = 16 << 20 };
+enum { NAME_BYTES = 120, SUM_BYTES = 48, WINDOW_BYTES = 16 << 20 };
 static const double quiet_seconds = 2; /* shorter work says nothing */
 
 enum tri_status tri_cache_folder(const char *choice, char **out)
@@ -38,6 +38,21 @@ enum tri_status tri_cache_folder(const char *choice, char **out)
     return TRI_OK;
 }
 
+enum tri_status tri_cache_folder_failed(enum tri_status status)
+{
+    static const char usual[] = "another output_dir";
+    const char *text = tri_error_text();
+    const char *at = status == TRI_IO ? strstr(text, usual) : NULL;
+    if (!at || at[sizeof usual - 1] != '\0')
+        return status;
+    char *begin = strndup(text, (size_t)(at - text));
+    if (!begin)
+        return status;
+    status = tri_fail(status, "%sanother data.cache_dir", begin);
+    free(begin);
+    return status;
+}
+
 static void show_progress(const char *doing, const char *path, double begin, size_t done,
                           size_t bytes)
 {
@@ -50,7 +65,7 @@ static void show_progress(const char *doing, const char *path, double begin, siz
                  (double)bytes / 1048576, eta);
 }
 
-/* Hash of the compressed contents. */
+/* Hash of the contents of a file. */
 static uint64_t fingerprint(const char *path, const struct tri_map *map)
 {
     const double begin = tri_clock();
@@ -118,13 +133,58 @@ static enum tri_status write_copy(const char *path, enum tri_coding coding, bool
     return st;
 }
 
+static char *with_ending(const char *path, const char *ending)
+{
+    const size_t room = strlen(path) + strlen(ending) + 1;
+    char *joined = malloc(room);
+    if (joined)
+        snprintf(joined, room, "%s%s", path, ending);
+    return joined;
+}
+
+/* What the .sum beside a copy says of it, as the copy is now. */
+static enum tri_status sum_of(const char *copy, char out[static SUM_BYTES])
+{
+    struct tri_map map;
+    TRI_TRY(tri_map_open(copy, &map));
+    if (map.bytes > 0)
+        (void)madvise((void *)(uintptr_t)map.data, map.bytes, MADV_SEQUENTIAL);
+    snprintf(out, SUM_BYTES, "%016" PRIx64 " %zu\n", fingerprint(copy, &map), map.bytes);
+    tri_map_close(&map);
+    return TRI_OK;
+}
+
+/* Is there a copy, the one that was made? */
+static enum tri_status find_copy(const char *copy, const char *sum, bool *out)
+{
+    char now[SUM_BYTES], *then = NULL;
+    bool same = false;
+    if (!tri_path_exists(copy) || !tri_path_exists(sum)) {
+        *out = false;
+        return TRI_OK;
+    }
+    if (tri_file_read(sum, SUM_BYTES, &then, NULL) == TRI_OK) {
+        const enum tri_status st = sum_of(copy, now);
+        if (st != TRI_OK) {
+            free(then);
+            return st;
+        }
+        same = strcmp(now, then) == 0;
+    }
+    free(then);
+    tri_error_clear();
+    if (!same)
+        tri_warn("%s is damaged and is unpacked again", copy);
+    *out = same;
+    return TRI_OK;
+}
+
 /* Held by whoever unpacks; goes with the process that has it. */
 static enum tri_status lock(const char *copy, int *out)
 {
-    char *path = malloc(strlen(copy) + sizeof ".lock");
+    char *path = with_ending(copy, ".lock");
     if (!path)
         return tri_fail(TRI_NOMEM, "no memory for a path");
-    strcat(strcpy(path, copy), ".lock");
     const int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
     enum tri_status st = fd < 0 ? tri_fail_errno(errno, "cannot write %s", path) : TRI_OK;
     int rc = st == TRI_OK ? flock(fd, LOCK_EX | LOCK_NB) : 0;
@@ -145,16 +205,36 @@ static enum tri_status lock(const char *copy, int *out)
     return TRI_OK;
 }
 
+/* The sum comes last: a copy without one is made again. */
+static enum tri_status write_both(const char *path, enum tri_coding coding, bool list,
+                                  const struct tri_map *map, const char *copy, const char *sum)
+{
+    char text[SUM_BYTES];
+    (void)unlink(sum);
+    TRI_TRY(write_copy(path, coding, list, map, copy));
+    TRI_TRY(sum_of(copy, text));
+    return tri_file_write(sum, text, strlen(text));
+}
+
 static enum tri_status make_copy(const char *path, enum tri_coding coding, bool list,
                                  const struct tri_map *map, const char *copy)
 {
     int fd = -1;
-    if (tri_path_exists(copy))
-        return TRI_OK;
-    TRI_TRY(lock(copy, &fd));
-    const enum tri_status st =
-        tri_path_exists(copy) ? TRI_OK : write_copy(path, coding, list, map, copy);
+    bool there = false;
+    char *sum = with_ending(copy, ".sum");
+    enum tri_status st;
+    if (!sum)
+        return tri_fail(TRI_NOMEM, "no memory for a path");
+    TRI_TRY_GOTO(st, find_copy(copy, sum, &there), free_sum);
+    if (there)
+        goto free_sum;
+    TRI_TRY_GOTO(st, lock(copy, &fd), free_sum);
+    st = find_copy(copy, sum, &there); /* somebody else may have made it */
+    if (st == TRI_OK && !there)
+        st = write_both(path, coding, list, map, copy, sum);
     (void)close(fd);
+free_sum:
+    free(sum);
     return st;
 }
 
@@ -188,7 +268,7 @@ enum tri_status tri_unpack(const char *path, enum tri_coding coding, bool list, 
 {
     struct tri_map map;
     char *copy = NULL;
-    enum tri_status st = tri_make_folder(folder);
+    enum tri_status st = tri_cache_folder_failed(tri_make_folder(folder));
     if (st != TRI_OK) {
         tri_error_prefix("%s is unpacked into data.cache_dir", path);
         return st;
@@ -200,6 +280,7 @@ enum tri_status tri_unpack(const char *path, enum tri_coding coding, bool list, 
     if (st == TRI_OK)
         st = make_copy(path, coding, list, &map, copy);
     tri_map_close(&map);
+    st = tri_cache_folder_failed(st);
     if (st == TRI_IO)
         tri_error_prefix("%s is unpacked into data.cache_dir", path);
     if (st != TRI_OK) {

@@ -14,6 +14,7 @@
 #include "data/cache/card.h"
 #include "data/cache/part.h"
 #include "data/options.h"
+#include "data/unpack.h"
 
 struct build {
     uint64_t key, part_bytes;
@@ -155,8 +156,9 @@ enum tri_status tri_cache_build(const char *home, const struct tri_cache_key *ke
 {
     char *folder = NULL, *building = NULL, *lock = NULL;
     int fd = -1;
-    TRI_TRY(tri_make_folder(home));
-    enum tri_status st = tri_cache_path(home, key, &folder);
+    enum tri_status st = tri_make_folder(home);
+    if (st == TRI_OK)
+        st = tri_cache_path(home, key, &folder);
     if (st == TRI_OK) {
         building = with_ending(folder, ".building");
         lock = with_ending(folder, ".lock");
@@ -169,5 +171,5 @@ enum tri_status tri_cache_build(const char *home, const struct tri_cache_key *ke
     free(lock);
     free(building);
     free(folder);
-    return st;
+    return tri_cache_folder_failed(st);
 }

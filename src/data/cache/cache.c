@@ -125,6 +125,7 @@ static enum tri_status add_part(struct tri_index *index, struct tri_length_rule 
 {
     if (part->count >> SAMPLE_BITS != 0)
         return tri_fail(TRI_UNSUPPORTED, "a part of a cache with %" PRId64 " samples", part->count);
+    TRI_TRY(tri_part_check(part));
     for (int64_t i = 0; i < part->count; i++) {
         const struct tri_record record = {.offset = number << SAMPLE_BITS | (uint64_t)i,
                                           .file = part->entries[i].file};

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "data/cache/part.h"
+#include "data/fingerprint.h"
 
 #define TRI_PART_MAGIC UINT64_C(0x4548434143495254) /* "TRICACHE" */
 
@@ -20,6 +21,26 @@ struct tri_part_footer {
     uint64_t hash; /* of the table and of this up to here */
     uint64_t magic;
 };
+
+enum { TRI_PART_BLOCK = 1 << 16 }; /* tokens that share a hash */
+
+static inline int64_t tri_part_blocks(int64_t tokens)
+{
+    return (tokens + TRI_PART_BLOCK - 1) / TRI_PART_BLOCK;
+}
+
+/* Of tokens [first, first + count) of a sample; labels and begins may be NULL. */
+static inline uint64_t tri_part_block_hash(const int32_t *ids, const int32_t *labels,
+                                           const void *begins, int64_t first, int64_t count)
+{
+    const size_t n = (size_t)count;
+    uint64_t hash = tri_fingerprint(TRI_HASH_START, (const unsigned char *)(ids + first), 4 * n);
+    if (labels)
+        hash = tri_fingerprint(hash, (const unsigned char *)(labels + first), 4 * n);
+    if (begins)
+        hash = tri_fingerprint(hash, (const unsigned char *)begins + first, n);
+    return hash;
+}
 
 static inline size_t tri_part_padding(uint64_t bytes)
 {

@@ -1,6 +1,9 @@
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "data/batch.h"
 #include "data/cache/part_private.h"
@@ -14,17 +17,18 @@ static enum tri_status damaged(const char *path, const char *how)
                     how);
 }
 
-/* Bytes of a sample with all its arrays. */
+/* Bytes of a sample with all its arrays and hashes. */
 static bool extent(const struct tri_cache_entry *entry, uint64_t *bytes)
 {
     const uint64_t tokens = (uint64_t)entry->tokens;
-    if (entry->tokens < 1 || tokens > UINT64_MAX / 16)
+    if (entry->tokens < 1 || entry->tokens > INT64_MAX / 16)
         return false;
     uint64_t size = 4 * tokens + tri_part_padding(4 * tokens);
     if (entry->flags & TRI_CACHE_LABELS)
         size *= 2;
     if (entry->flags & TRI_CACHE_BEGINS)
         size += tokens + tri_part_padding(tokens);
+    size += sizeof(uint64_t) * (uint64_t)tri_part_blocks(entry->tokens);
     *bytes = size;
     return true;
 }
@@ -73,10 +77,12 @@ static enum tri_status check(const char *path, uint64_t key, const struct tri_ma
 
 enum tri_status tri_part_open(const char *path, uint64_t key, struct tri_part *out)
 {
-    struct tri_part part = {.count = 0};
+    struct tri_part part = {.path = strdup(path)};
     struct tri_part_footer footer;
-    TRI_TRY(tri_map_open(path, &part.map));
-    enum tri_status st = check(path, key, &part.map, &footer);
+    enum tri_status st =
+        part.path ? tri_map_open(path, &part.map) : tri_fail(TRI_NOMEM, "no memory for a path");
+    if (st == TRI_OK)
+        st = check(path, key, &part.map, &footer);
     if (st == TRI_OK) {
         part.entries = (const struct tri_cache_entry *)(const void *)(part.map.data + footer.table);
         part.count = footer.count;
@@ -96,12 +102,44 @@ enum tri_status tri_part_open(const char *path, uint64_t key, struct tri_part *o
 void tri_part_close(struct tri_part *part)
 {
     tri_map_close(&part->map);
+    free(part->path);
     memset(part, 0, sizeof *part);
 }
 
 void tri_part_forget(const struct tri_part *part)
 {
     (void)madvise((void *)(uintptr_t)part->map.data, part->map.bytes, MADV_DONTNEED);
+}
+
+enum tri_status tri_part_check(const struct tri_part *part)
+{
+    struct stat info;
+    if (stat(part->path, &info) != 0)
+        return tri_fail_errno(errno, "cannot read %s any more", part->path);
+    if ((uint64_t)info.st_size != part->map.bytes)
+        return tri_fail(TRI_INVALID,
+                        "%s has changed since it was opened: it has %lld bytes and had %zu: remove "
+                        "the folder and run trireme data build again",
+                        part->path, (long long)info.st_size, part->map.bytes);
+    return TRI_OK;
+}
+
+/* Are the tokens [first, first + count) those that were written? Whole blocks are hashed. */
+static bool is_as_written(const struct tri_cache_entry *entry, const struct tri_sample *sample,
+                          const unsigned char *begins, const uint64_t *hashes, int64_t first,
+                          int64_t count)
+{
+    const size_t bytes = (size_t)tri_part_blocks(entry->tokens) * sizeof *hashes;
+    if (tri_hash_bytes(TRI_HASH_START, hashes, bytes) != entry->hash)
+        return false;
+    for (int64_t at = first - first % TRI_PART_BLOCK; at < first + count; at += TRI_PART_BLOCK) {
+        const int64_t left = entry->tokens - at;
+        const int64_t n = left < TRI_PART_BLOCK ? left : TRI_PART_BLOCK;
+        if (tri_part_block_hash(sample->ids, sample->labels, begins, at, n) !=
+            hashes[at / TRI_PART_BLOCK])
+            return false;
+    }
+    return true;
 }
 
 static bool tokens_are_sound(const struct tri_sample *sample, const unsigned char *begins,
@@ -124,6 +162,7 @@ enum tri_status tri_part_sample(const struct tri_part *part, int64_t number,
     if (number < 0 || number >= part->count)
         return tri_fail(TRI_INTERNAL, "sample %" PRId64 " of a part of %" PRId64, number,
                         part->count);
+    TRI_TRY(tri_part_check(part));
     const struct tri_cache_entry *entry = &part->entries[number];
     if (first < 0 || count < 0 || first > entry->tokens || count > entry->tokens - first)
         return tri_fail(TRI_INTERNAL, "token %" PRId64 " of a sample of %" PRId64, first + count,
@@ -143,11 +182,15 @@ enum tri_status tri_part_sample(const struct tri_part *part, int64_t number,
         at += bytes + tri_part_padding(bytes);
     }
     const unsigned char *begins = entry->flags & TRI_CACHE_BEGINS ? at : NULL;
-    if (!tokens_are_sound(&sample, begins, first, count))
+    if (begins)
+        at += (uint64_t)entry->tokens + tri_part_padding((uint64_t)entry->tokens);
+    const uint64_t *hashes = (const uint64_t *)(const void *)at;
+    if (!is_as_written(entry, &sample, begins, hashes, first, count) ||
+        !tokens_are_sound(&sample, begins, first, count))
         return tri_fail(TRI_FORMAT,
-                        "sample %" PRId64 " of the cache is damaged: remove the cache and run "
-                        "trireme data build again",
-                        number);
+                        "%s: sample %" PRId64 " is damaged: remove the folder and run trireme data "
+                        "build again",
+                        part->path, number);
     sample.begins = (bool *)(uintptr_t)begins;
     *out = sample;
     return TRI_OK;

@@ -4,13 +4,15 @@
 
 #include "data/cache/part_private.h"
 
-enum { RANGE_TOKENS = 1 << 18 }; /* a text is encoded and written piece by piece */
+enum { RANGE_TOKENS = TRI_PART_BLOCK }; /* a text is encoded and written piece by piece */
 
 struct tri_part_writer {
     struct tri_writer *writer;
     uint64_t bytes;
     struct tri_cache_entry *entries;
     int64_t count, capacity;
+    uint64_t *hashes; /* of the blocks of the sample that is being written */
+    int64_t hashes_room;
     int32_t ids[RANGE_TOKENS], labels[RANGE_TOKENS];
     int64_t positions[RANGE_TOKENS];
 };
@@ -35,6 +37,8 @@ enum tri_status tri_part_create(const char *path, uint64_t key, struct tri_part_
         return tri_fail(TRI_NOMEM, "no memory to write %s", path);
     part->writer = NULL;
     part->entries = NULL;
+    part->hashes = NULL;
+    part->hashes_room = 0;
     part->bytes = 0;
     part->count = part->capacity = 0;
     enum tri_status st = tri_writer_open(path, &part->writer);
@@ -54,6 +58,7 @@ static enum tri_status put_text(struct tri_part_writer *part, const struct tri_s
         const int64_t left = sample->tokens - first;
         const int64_t count = left < RANGE_TOKENS ? left : RANGE_TOKENS;
         TRI_TRY(tri_sample_take(sample, first, count, part->ids, part->labels, part->positions));
+        part->hashes[first / TRI_PART_BLOCK] = tri_part_block_hash(part->ids, NULL, NULL, 0, count);
         TRI_TRY(put(part, part->ids, (size_t)count * sizeof *part->ids));
     }
     return pad(part);
@@ -62,6 +67,12 @@ static enum tri_status put_text(struct tri_part_writer *part, const struct tri_s
 static enum tri_status put_tokens(struct tri_part_writer *part, const struct tri_sample *sample)
 {
     const size_t count = (size_t)sample->tokens;
+    for (int64_t first = 0; first < sample->tokens; first += TRI_PART_BLOCK) {
+        const int64_t left = sample->tokens - first;
+        part->hashes[first / TRI_PART_BLOCK] =
+            tri_part_block_hash(sample->ids, sample->labels, sample->begins, first,
+                                left < TRI_PART_BLOCK ? left : TRI_PART_BLOCK);
+    }
     TRI_TRY(put(part, sample->ids, count * sizeof *sample->ids));
     TRI_TRY(pad(part));
     if (sample->labels) {
@@ -75,9 +86,16 @@ static enum tri_status put_tokens(struct tri_part_writer *part, const struct tri
     return TRI_OK;
 }
 
-enum tri_status tri_part_add(struct tri_part_writer *part, const struct tri_sample *sample,
-                             uint32_t file, int64_t line)
+/* Room for an entry, and for the hashes of so many blocks. */
+static enum tri_status make_room(struct tri_part_writer *part, int64_t blocks)
 {
+    if (part->hashes_room < blocks) {
+        uint64_t *hashes = realloc(part->hashes, (size_t)blocks * sizeof *hashes);
+        if (!hashes)
+            return tri_fail(TRI_NOMEM, "no memory for the hashes of a sample");
+        part->hashes = hashes;
+        part->hashes_room = blocks;
+    }
     if (part->count == part->capacity) {
         const int64_t capacity = part->capacity ? 2 * part->capacity : 1024;
         struct tri_cache_entry *entries =
@@ -87,6 +105,14 @@ enum tri_status tri_part_add(struct tri_part_writer *part, const struct tri_samp
         part->entries = entries;
         part->capacity = capacity;
     }
+    return TRI_OK;
+}
+
+enum tri_status tri_part_add(struct tri_part_writer *part, const struct tri_sample *sample,
+                             uint32_t file, int64_t line)
+{
+    const int64_t blocks = tri_part_blocks(sample->tokens);
+    TRI_TRY(make_room(part, blocks));
     struct tri_cache_entry entry = {.offset = part->bytes,
                                     .tokens = sample->tokens,
                                     .line = line,
@@ -100,6 +126,9 @@ enum tri_status tri_part_add(struct tri_part_writer *part, const struct tri_samp
             (sample->labels ? TRI_CACHE_LABELS : 0u) | (sample->begins ? TRI_CACHE_BEGINS : 0u);
         TRI_TRY(put_tokens(part, sample));
     }
+    TRI_TRY(put(part, part->hashes, (size_t)blocks * sizeof *part->hashes));
+    entry.hash =
+        tri_hash_bytes(TRI_HASH_START, part->hashes, (size_t)blocks * sizeof *part->hashes);
     part->entries[part->count++] = entry;
     return TRI_OK;
 }
@@ -135,5 +164,6 @@ void tri_part_abandon(struct tri_part_writer *part)
         return;
     tri_writer_abandon(part->writer);
     free(part->entries);
+    free(part->hashes);
     free(part);
 }

@@ -180,13 +180,14 @@ static void damage_is_found(void **state)
     memcpy(good, map.data, bytes);
     tri_map_close(&map);
     options.cache = TRI_CACHE_REQUIRE;
-    /* A bit anywhere: in the header, the table, the footer it is found at once; in the tokens when
-     * it makes them impossible. */
-    int found = 0;
-    for (size_t at = 0; at < bytes; at += 41) {
+    /* A bit anywhere, even one that gives another possible token: in the header, the table, the
+     * footer it is found at once; in a sample when that is read. Only padding may change. */
+    int found = 0, found_later = 0, padding = 0;
+    for (size_t at = 0; at < bytes; at += 13) {
         struct tri_dataset *dataset = NULL;
+        const int found_before = found + found_later;
         memcpy(bad, good, bytes);
-        bad[at] ^= 0x80;
+        bad[at] ^= 1;
         put_file(part, bad, bytes);
         if (open_data("data", &dataset) != TRI_OK) {
             found++;
@@ -195,17 +196,26 @@ static void damage_is_found(void **state)
         struct tri_batch batch;
         for (int64_t i = 0; dataset && i < tri_dataset_sequences(dataset, 0); i++) {
             assert_int_equal(tri_batch_open(tri_dataset_max_sequence(dataset), &batch), TRI_OK);
-            if (tri_dataset_read(dataset, 0, i, &batch) != TRI_OK)
-                assert_error_has("damaged");
+            if (tri_dataset_read(dataset, 0, i, &batch) != TRI_OK) {
+                assert_error_has("part-000000: sample ");
+                assert_error_has(" is damaged: remove the folder and run trireme data build again");
+                found_later++;
+            }
             tri_batch_close(&batch);
         }
         tri_dataset_close(dataset);
+        assert_true(found + found_later <= found_before + 1);
+        if (found + found_later == found_before) { /* between arrays there is nothing but zeros */
+            assert_int_equal(good[at], 0);
+            padding++;
+        }
     }
-    assert_true(found > 20);
+    assert_true(found > 20 && found_later > 100);
+    assert_true(padding < found_later / 10);
     memcpy(bad, good, bytes);
     bad[8] = TRI_CACHE_VERSION + 1;
     put_file(part, bad, bytes);
-    assert_refused("data", TRI_UNSUPPORTED, "the cache has version 2 and this is version 1");
+    assert_refused("data", TRI_UNSUPPORTED, "the cache has version 3 and this is version 2");
     put_file(part, good, bytes - 8);
     assert_refused("data", TRI_FORMAT, "remove the folder and run trireme data build again");
     put_file(part, good, 8);
@@ -220,6 +230,68 @@ static void damage_is_found(void **state)
     tri_dataset_close(open_with(TRI_CACHE_REQUIRE));
     free(good);
     free(bad);
+}
+
+/* A long sample is hashed in blocks: ranges without the damaged one are read. */
+static void damage_in_a_long_sample(void **state)
+{
+    (void)state;
+    enum { TOKENS = 200000, PIECE = 50000 };
+    char part[4900];
+    FILE *f = fopen(in_scratch("data.txt"), "w");
+    assert_non_null(f);
+    for (int i = 0; i < TOKENS; i++)
+        fputc('a' + i % 26, f);
+    assert_int_equal(fclose(f), 0);
+    options.cache = TRI_CACHE_BUILD;
+    options.max_length = PIECE;
+    options.overlength = TRI_OVERLENGTH_SPLIT;
+    tri_dataset_close(must_open_data("data.txt"));
+    snprintf(part, sizeof part, "%s/part-000000", find_cache());
+    struct tri_dataset *dataset = must_open_data("data.txt");
+    assert_int_equal(tri_dataset_sequences(dataset, 0), TOKENS / PIECE);
+    for (int bad = 0; bad < 2; bad++) {
+        int refused = 0;
+        struct tri_batch batch;
+        for (int64_t i = 0; i < TOKENS / PIECE; i++) {
+            assert_int_equal(tri_batch_open(PIECE, &batch), TRI_OK);
+            if (tri_dataset_read(dataset, 0, i, &batch) != TRI_OK) {
+                assert_error_has("sample 0 is damaged");
+                refused++;
+            }
+            tri_batch_close(&batch);
+        }
+        assert_int_equal(refused, bad); /* token 199000 is in the last block and the last piece */
+        f = fopen(part, "r+");
+        assert_non_null(f);
+        assert_int_equal(fseek(f, 24 + 4 * 199000, SEEK_SET), 0);
+        assert_int_equal(fputc('z' + 1, f), 'z' + 1);
+        assert_int_equal(fclose(f), 0);
+    }
+    tri_dataset_close(dataset);
+}
+
+/* Cut while it is mapped: refused, where touching what is gone would end the program. */
+static void a_part_that_shrinks_is_refused(void **state)
+{
+    (void)state;
+    char part[4900];
+    struct tri_batch batch;
+    put_data();
+    tri_dataset_close(open_with(TRI_CACHE_BUILD));
+    snprintf(part, sizeof part, "%s/part-000000", find_cache());
+    struct tri_dataset *dataset = open_with(TRI_CACHE_REQUIRE);
+    assert_int_equal(tri_batch_open(tri_dataset_max_sequence(dataset), &batch), TRI_OK);
+    assert_int_equal(tri_dataset_read(dataset, 0, 0, &batch), TRI_OK);
+    tri_batch_clear(&batch);
+    assert_int_equal(truncate(part, 0), 0);
+    assert_int_equal(tri_dataset_read(dataset, 0, 1, &batch), TRI_INVALID);
+    assert_error_has("part-000000 has changed since it was opened: it has 0 bytes");
+    assert_int_equal(unlink(part), 0);
+    assert_int_equal(tri_dataset_read(dataset, 0, 1, &batch), TRI_IO);
+    assert_error_has("part-000000 any more");
+    tri_batch_close(&batch);
+    tri_dataset_close(dataset);
 }
 
 /* ---- building --------------------------------------------------------------------------------
@@ -270,6 +342,7 @@ static void a_killed_build_goes_on(void **state)
             break;
         assert_true(n < 500);
         assert_int_equal(st, TRI_IO);
+        assert_error_has("free space or choose another data.cache_dir");
         assert_false(tri_cache_exists(home, &s.key));
         kills++;
         const int kept = count_entries(building);
@@ -335,6 +408,8 @@ int main(void)
         CACHE_TEST(a_cache_gives_what_the_files_give),
         CACHE_TEST(another_one_is_not_used),
         CACHE_TEST(damage_is_found),
+        CACHE_TEST(damage_in_a_long_sample),
+        CACHE_TEST(a_part_that_shrinks_is_refused),
         CACHE_TEST(a_killed_build_goes_on),
         CACHE_TEST(two_builders_make_one_cache),
         CACHE_TEST(bad_samples_are_named_while_building),

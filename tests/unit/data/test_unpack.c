@@ -147,11 +147,13 @@ static void test_copies(void **state)
     assert_file_is(first, "hello\n");
     assert_string_equal(first + strlen(first) - 8, "-a.jsonl");
 
-    put_text(first, "kept"); /* not made again */
+    struct stat before, after; /* not made again */
+    assert_int_equal(stat(first, &before), 0);
     assert_int_equal(tri_unpack(in_scratch("a.jsonl.gz"), TRI_GZIP, false, folder, &second),
                      TRI_OK);
     assert_string_equal(first, second);
-    assert_file_is(second, "kept");
+    assert_int_equal(stat(second, &after), 0);
+    assert_true(before.st_ino == after.st_ino);
     free(second);
 
     put_packed("a.jsonl.gz", TRI_GZIP, "other\n");
@@ -161,6 +163,33 @@ static void test_copies(void **state)
     assert_file_is(second, "other\n");
     free(first);
     free(second);
+}
+
+/* A copy that is not what was unpacked is not believed, nor one of which that cannot be known. */
+static void test_damaged_copies(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"hellp\n", "hell", "", "hello\n\n"};
+    char folder[4400], sum[4500], *copy, *again;
+    snprintf(folder, sizeof folder, "%s", in_scratch("cache"));
+    put_packed("a.jsonl.gz", TRI_GZIP, "hello\n");
+    assert_int_equal(tri_unpack(in_scratch("a.jsonl.gz"), TRI_GZIP, false, folder, &copy), TRI_OK);
+    snprintf(sum, sizeof sum, "%s.sum", copy);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad + 2; i++) {
+        if (i < sizeof bad / sizeof *bad)
+            put_text(copy, bad[i]);
+        else if (i == sizeof bad / sizeof *bad)
+            put_text(sum, "0 0\n");
+        else
+            assert_int_equal(unlink(sum), 0);
+        assert_int_equal(tri_unpack(in_scratch("a.jsonl.gz"), TRI_GZIP, false, folder, &again),
+                         TRI_OK);
+        assert_string_equal(copy, again);
+        assert_file_is(again, "hello\n");
+        assert_true(tri_path_exists(sum));
+        free(again);
+    }
+    free(copy);
 }
 
 /* No copy appears of a broken file, or on a full disk. */
@@ -177,6 +206,7 @@ static void test_failures_leave_nothing(void **state)
     tri_file_fail_at(1);
     assert_int_equal(tri_unpack(in_scratch("b.txt.zst"), TRI_ZSTD, false, folder, &copy), TRI_IO);
     assert_error_has("is unpacked into data.cache_dir");
+    assert_error_has("free space or choose another data.cache_dir");
     tri_file_fail_at(0);
     snprintf(command, sizeof command, "test -z \"$(find '%s' -name '*b.txt')\"", folder);
     assert_int_equal(system(command), 0);
@@ -290,6 +320,7 @@ int main(void)
         SCRATCH_TEST(test_gzip),
         SCRATCH_TEST(test_zstd),
         SCRATCH_TEST(test_copies),
+        SCRATCH_TEST(test_damaged_copies),
         SCRATCH_TEST(test_failures_leave_nothing),
         SCRATCH_TEST(test_processes_share),
         SCRATCH_TEST(test_json_lists),
