@@ -19,7 +19,9 @@ struct tri_launch_info {
     int local_rank; /* among those of this machine: its card. -1: the launcher did not say */
 };
 
-/* From the environment: RANK and WORLD_SIZE, then Open MPI's, PMI's and Slurm's variables. */
+/* From the environment: RANK and WORLD_SIZE, then Open MPI's, PMI's and Slurm's variables. A world
+ * of one that torchrun did not make counts only where no other launcher speaks of several ranks;
+ * RANK or WORLD_SIZE alone is refused. */
 enum tri_status tri_launch_detect(struct tri_launch_info *out);
 
 #endif

@@ -14,6 +14,7 @@ static const char *const variables[] = {"RANK",
                                         "WORLD_SIZE",
                                         "LOCAL_RANK",
                                         "TRIREME_JOB",
+                                        "TORCHELASTIC_RUN_ID",
                                         "OMPI_COMM_WORLD_RANK",
                                         "OMPI_COMM_WORLD_SIZE",
                                         "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -78,10 +79,32 @@ static void each_launcher_is_known(void **state)
 static void what_is_no_launcher_is_none(void **state)
 {
     (void)state;
-    assert_launch("RANK=3", TRI_LAUNCH_NONE, 0, 1, -1);
-    assert_launch("WORLD_SIZE=3", TRI_LAUNCH_NONE, 0, 1, -1);
     /* A batch script that Slurm runs, before any srun. */
     assert_launch("SLURM_PROCID=0 SLURM_NTASKS=6 SLURM_LOCALID=0", TRI_LAUNCH_NONE, 0, 1, -1);
+}
+
+/* Variables of somebody else must not make every process of a job take itself for all of it. */
+static void what_is_left_over_hides_no_launcher(void **state)
+{
+    (void)state;
+    const char *mpi = "RANK=0 WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4";
+    char torchrun[200] = "TORCHELASTIC_RUN_ID=x ";
+    assert_launch("RANK=0 WORLD_SIZE=1", TRI_LAUNCH_TORCHRUN, 0, 1, -1);
+    assert_launch(mpi, TRI_LAUNCH_MPI, 2, 4, -1);
+    assert_launch("RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 PMI_RANK=0 PMI_SIZE=1", TRI_LAUNCH_TORCHRUN, 0,
+                  1, 0);
+    assert_launch("RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_STEP_ID=0",
+                  TRI_LAUNCH_SLURM, 5, 6, -1);
+    assert_launch(strcat(torchrun, mpi), TRI_LAUNCH_TORCHRUN, 0, 1, -1);
+    assert_launch("RANK=7 OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4", TRI_LAUNCH_MPI, 2, 4, -1);
+
+    struct tri_launch_info launch;
+    set("RANK=3");
+    assert_int_equal(tri_launch_detect(&launch), TRI_INVALID);
+    assert_non_null(strstr(tri_error_text(), "RANK=3 but no WORLD_SIZE"));
+    set("WORLD_SIZE=3");
+    assert_int_equal(tri_launch_detect(&launch), TRI_INVALID);
+    assert_non_null(strstr(tri_error_text(), "WORLD_SIZE=3 but no RANK"));
 }
 
 /* torchrun inside mpirun inside srun: the innermost one started this process. */
@@ -162,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_launcher_is_known),
         cmocka_unit_test(what_is_no_launcher_is_none),
+        cmocka_unit_test(what_is_left_over_hides_no_launcher),
         cmocka_unit_test(the_order_is_that_of_nesting),
         cmocka_unit_test(numbers_that_cannot_be_are_refused),
         cmocka_unit_test(the_first_node_of_a_list),
