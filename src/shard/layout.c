@@ -58,10 +58,12 @@ enum tri_status tri_heads_check(int64_t num_heads, int64_t num_kv_heads, int ran
         return tri_fail(TRI_INVALID, "%lld key heads do not divide %lld query heads",
                         (long long)num_kv_heads, (long long)num_heads);
     if (ranks < 1 || ranks > num_heads)
-        return tri_fail(TRI_INVALID,
-                        "sequence_parallel_size %d is more than the %lld query heads of the model: "
-                        "choose at most %lld",
-                        ranks, (long long)num_heads, (long long)num_heads);
+        return tri_fail(
+            TRI_INVALID,
+            "sequence_parallel_size %d is more than the %lld query heads of the model: "
+            "set it to a divisor of the number of ranks that is at most %lld; the rest are "
+            "replicas",
+            ranks, (long long)num_heads, (long long)num_heads);
     return TRI_OK;
 }
 

@@ -6,10 +6,20 @@ enum tri_status tri_mesh_shards(int64_t ranks, int64_t size, int64_t *shards)
     if (p > ranks || ranks % p != 0)
         return tri_fail(TRI_INVALID,
                         "sequence_parallel_size %lld does not divide the %lld ranks of this job: "
-                        "start a multiple of it (--ranks), or leave it out to use all",
+                        "start a multiple of it (--ranks), or leave it out",
                         (long long)p, (long long)ranks);
     *shards = p;
     return TRI_OK;
+}
+
+int64_t tri_mesh_choose(int64_t ranks, int64_t size, int64_t num_heads)
+{
+    if (size > 0 || ranks < 1 || num_heads < 1)
+        return size;
+    int64_t p = ranks < num_heads ? ranks : num_heads;
+    while (ranks % p != 0)
+        p--;
+    return p;
 }
 
 enum tri_status tri_mesh_open(struct tri_comm *world, int64_t size, struct tri_mesh *out)

@@ -15,6 +15,7 @@ enum { MAX_WRITERS = 3 };
 struct tri_metrics {
     struct tri_metric_writer *writer[MAX_WRITERS];
     int count;
+    bool roof_doubted;   /* it was said that the measured rate is too low */
     double step_seconds; /* moving average, for the eta */
 };
 
@@ -105,22 +106,41 @@ static size_t peak_bytes(const struct tri_run *run)
     return tri_machine_peak(run->backend, run->trainer->exec.arena);
 }
 
-static void print_step(const struct tri_run *run, const struct tri_step_stats *s, double seconds,
-                       double step_seconds)
+/* The shares of the measured rate, or "?" if more ran than it: then others used the machine while
+ * it was measured, and no share of it means anything. */
+static void shares_text(struct tri_metrics *m, const struct tri_step_stats *s, double seconds,
+                        double roof, char text[48])
 {
+    double hfu = s->ran_flops / seconds / roof;
+    if (hfu <= 1) {
+        snprintf(text, 48, "MFU %.1f%% HFU %.1f%%", 100 * s->model_flops / seconds / roof,
+                 100 * hfu);
+        return;
+    }
+    snprintf(text, 48, "MFU ? HFU ?");
+    if (!m->roof_doubted)
+        tri_warn("this step ran at %.4g GFLOP/s, the products measured at the start at %.4g: the "
+                 "machine was busy then, so MFU and HFU are unknown",
+                 s->ran_flops / seconds / 1e9, roof / 1e9);
+    m->roof_doubted = true;
+}
+
+static void print_step(struct tri_metrics *m, const struct tri_run *run,
+                       const struct tri_step_stats *s, double seconds)
+{
+    char shares[48];
+    shares_text(m, s, seconds, job_roof(run), shares);
     char tokens[24], trained[24], eta[24];
     int64_t total = run->schedule.total_steps;
     double used = (double)peak_bytes(run) / 0x1p30;
-    tri_duration_text((double)(total - run->state.step) * step_seconds, eta);
+    tri_duration_text((double)(total - run->state.step) * m->step_seconds, eta);
     tri_info("step %" PRId64 "/%" PRId64 " %.0f%% | loss %.4f (ema %.4f) | gnorm %.3f | lr %.2e | "
-             "%s tok (%s trained) | %.2f s (fwd %.2f bwd %.2f opt %.2f) | %.0f tok/s | MFU %.1f%% "
-             "HFU %.1f%% | mem %.2f GiB (peak) | eta %s",
+             "%s tok (%s trained) | %.2f s (fwd %.2f bwd %.2f opt %.2f) | %.0f tok/s | %s | "
+             "mem %.2f GiB (peak) | eta %s",
              run->state.step, total, 100.0 * (double)run->state.step / (double)total, s->loss,
              run->state.loss_average, s->grad_norm, s->lr, count_text((double)s->tokens, tokens),
              count_text((double)s->trained, trained), seconds, s->forward_s, s->backward_s,
-             s->update_s, (double)s->tokens / seconds,
-             100.0 * s->model_flops / seconds / job_roof(run),
-             100.0 * s->ran_flops / seconds / job_roof(run), used, eta);
+             s->update_s, (double)s->tokens / seconds, shares, used, eta);
 }
 
 enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *run,
@@ -131,7 +151,7 @@ enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *ru
                           ? seconds
                           : 0.8 * m->step_seconds + 0.2 * seconds;
     if (print)
-        print_step(run, s, seconds, m->step_seconds);
+        print_step(m, run, s, seconds);
     /* As text: JSON numbers of other readers end at 2^53. */
     char trace[32];
     snprintf(trace, sizeof trace, "%016" PRIx64, tri_arena_trace(run->trainer->exec.arena));

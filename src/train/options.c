@@ -143,7 +143,7 @@ static const struct tri_option options[] = {
      .min = 0,
      .max = 65536,
      .doc = "How many ranks share one sequence; the rest are replicas that read other sequences. "
-            "0: all ranks.",
+            "0: the largest divisor of the ranks that the query heads allow.",
      .flags = TRI_OPTION_MUTABLE},
     {.name = "zero_stage",
      .aliases = "zero,zero_optimization.stage",

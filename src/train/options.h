@@ -26,7 +26,7 @@ struct tri_train_options {
     char **report_to;                    /* files of metrics beside metrics.jsonl */
     int64_t num_report_to;
     int64_t ranks;                  /* ranks to start on this machine; 0: all cards, 1 on the CPU */
-    int64_t sequence_parallel_size; /* ranks that share a sequence; 0: all */
+    int64_t sequence_parallel_size; /* ranks that share a sequence; 0: what heads allow */
     int zero_stage;                 /* enum tri_zero_choice; auto */
     double comm_timeout;            /* seconds that a rank waits for the others; 600 */
     char *log_level;                /* error, warn, info, debug */

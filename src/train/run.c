@@ -282,9 +282,24 @@ static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose pu
     return tri_trainer_weights_loaded(run->trainer);
 }
 
+/* Ranks that the heads of the model leave over become replicas. */
+static enum tri_status open_mesh(struct tri_run *run, struct tri_comm *world)
+{
+    char text[32], why[64];
+    int64_t asked = run->recipe->train.sequence_parallel_size;
+    int64_t heads = run->model->arch.num_heads;
+    int64_t ranks = world != NULL ? world->size : 1;
+    int64_t size = tri_mesh_choose(ranks, asked, heads);
+    TRI_TRY(tri_mesh_open(world, size, &run->mesh));
+    if (asked > 0 || world == NULL)
+        return TRI_OK;
+    snprintf(text, sizeof text, "%" PRId64, size);
+    snprintf(why, sizeof why, "%" PRId64 " ranks, %" PRId64 " query heads", ranks, heads);
+    return tri_recipe_note(run->recipe, "sequence_parallel_size", text, why);
+}
+
 static enum tri_status open_all(struct tri_run *run, enum tri_run_purpose purpose)
 {
-    TRI_TRY(open_model(run));
     if (purpose == TRI_RUN_TRAIN) {
         TRI_TRY(check_output(run));
         if (tri_mesh_is_first(&run->mesh))
@@ -302,7 +317,11 @@ static enum tri_status open_all(struct tri_run *run, enum tri_run_purpose purpos
         TRI_TRY(plan_steps(run));
     TRI_TRY(plan_memory(run, purpose));
     TRI_TRY(open_trainer(run, purpose));
-    return tri_machine_measure_roof(run->backend, run->act, 0.2, &run->roof_flops);
+    TRI_TRY(tri_machine_measure_roof(run->backend, run->act, 0.2, &run->roof_flops));
+    if (purpose == TRI_RUN_TRAIN)
+        tri_info("product rate: %.4g GFLOP/s a rank, measured now; MFU and HFU are against it",
+                 run->roof_flops / 1e9);
+    return TRI_OK;
 }
 
 static enum tri_status new_run(struct tri_recipe *recipe, struct tri_run **out)
@@ -320,7 +339,9 @@ enum tri_status tri_run_open(struct tri_recipe *recipe, enum tri_run_purpose pur
 {
     struct tri_run *run = NULL;
     TRI_TRY(new_run(recipe, &run));
-    enum tri_status st = tri_mesh_open(world, recipe->train.sequence_parallel_size, &run->mesh);
+    enum tri_status st = open_model(run);
+    if (st == TRI_OK)
+        st = open_mesh(run, world);
     if (st == TRI_OK)
         st = open_all(run, purpose);
     if (st != TRI_OK) {

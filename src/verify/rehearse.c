@@ -18,14 +18,16 @@ static enum tri_status check_plan(const struct tri_rehearsal *r, size_t capacity
 }
 
 /* The first of the recipe's ranks, talking to nobody. */
-static enum tri_status open_ranks(const struct tri_recipe *recipe, const struct tri_backend *dry,
-                                  struct tri_comm **world, struct tri_comm **sequence)
+static enum tri_status open_ranks(const struct tri_recipe *recipe, int64_t num_heads,
+                                  const struct tri_backend *dry, struct tri_comm **world,
+                                  struct tri_comm **sequence)
 {
     int64_t ranks = recipe->train.ranks;
     int64_t shards = 1;
     if (ranks <= 1)
         return TRI_OK;
-    TRI_TRY(tri_mesh_shards(ranks, recipe->train.sequence_parallel_size, &shards));
+    int64_t size = tri_mesh_choose(ranks, recipe->train.sequence_parallel_size, num_heads);
+    TRI_TRY(tri_mesh_shards(ranks, size, &shards));
     TRI_TRY(tri_comm_dry(0, (int)ranks, &dry->ops, world));
     return tri_comm_dry(0, (int)shards, &dry->ops, sequence);
 }
@@ -90,7 +92,7 @@ enum tri_status tri_rehearse(struct tri_recipe *recipe, struct tri_rehearsal *ou
     TRI_TRY(tri_run_open_model(recipe, &run));
     enum tri_status st = tri_dry_open(run->backend, TRI_DRY_REHEARSE, &dry);
     if (st == TRI_OK)
-        st = open_ranks(recipe, dry, &world, &sequence);
+        st = open_ranks(recipe, run->model->arch.num_heads, dry, &world, &sequence);
     if (st == TRI_OK)
         st = rehearse(run, dry, world, sequence, &r);
     tri_dry_close(dry);

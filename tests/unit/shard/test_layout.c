@@ -3,10 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "shard/layout.h"
+#include "shard/mesh.h"
 
 static void tokens_are_held_once_and_in_order(void **state)
 {
@@ -84,6 +86,7 @@ static void bad_numbers_are_refused(void **state)
 {
     (void)state;
     assert_int_equal(tri_heads_check(4, 2, 8), TRI_INVALID);
+    assert_non_null(strstr(tri_error_text(), "divisor of the number of ranks that is at most 4"));
     assert_int_equal(tri_heads_check(4, 3, 1), TRI_INVALID);
     assert_int_equal(tri_heads_check(4, 4, 0), TRI_INVALID);
 }
@@ -106,9 +109,23 @@ static void huge_counts_do_not_overflow(void **state)
     assert_int_equal(tri_layout_local(&l, 0), 48);
 }
 
+/* Query heads must suffice for the ranks of a sequence; what a recipe says is left to be checked.
+ */
+static void ranks_that_heads_leave_over_are_replicas(void **state)
+{
+    (void)state;
+    assert_int_equal(tri_mesh_choose(8, 0, 4), 4);
+    assert_int_equal(tri_mesh_choose(8, 0, 32), 8);
+    assert_int_equal(tri_mesh_choose(6, 0, 4), 3);
+    assert_int_equal(tri_mesh_choose(7, 0, 4), 1);
+    assert_int_equal(tri_mesh_choose(1, 0, 4), 1);
+    assert_int_equal(tri_mesh_choose(8, 8, 4), 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_that_heads_leave_over_are_replicas),
         cmocka_unit_test(tokens_are_held_once_and_in_order),
         cmocka_unit_test(even_chunks_follow_the_formula),
         cmocka_unit_test(heads_cover_and_groups_are_right),
