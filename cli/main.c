@@ -1,8 +1,26 @@
 /* trireme VERB ...: find the verb, run it. */
 #include <stdio.h>
 #include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
+#include "backend/cpu/cpu.h"
 #include "cli.h"
+
+/* The runtime of OpenMP ends the process where a system does not give it its threads, without a
+ * word that helps. */
+static enum tri_status check_threads(void)
+{
+#ifdef _OPENMP
+    if (omp_get_max_threads() > TRI_CPU_MOST_THREADS)
+        return tri_fail(TRI_INVALID,
+                        "OMP_NUM_THREADS asks for %d threads and %d are allowed: set it to the "
+                        "number of cores, or unset it",
+                        omp_get_max_threads(), TRI_CPU_MOST_THREADS);
+#endif
+    return TRI_OK;
+}
 
 static int dispatch(int argc, char **argv)
 {
@@ -19,7 +37,8 @@ static int dispatch(int argc, char **argv)
             char *page[] = {"help", argv[1], NULL};
             return tri_cli_help(2, page);
         }
-    return verb->run(argc - 1, argv + 1);
+    enum tri_status st = check_threads();
+    return st != TRI_OK ? tri_cli_end(st) : verb->run(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -132,6 +132,11 @@ enum tri_status tri_cpu_open(const struct tri_cpu_config *config, struct tri_bac
     if (config->threads < 0)
         return tri_fail(TRI_INVALID, "threads = %d: give 0 (all cores) or more", config->threads);
 
+    int threads = choose_threads(config->threads);
+    if (threads > TRI_CPU_MOST_THREADS)
+        return tri_fail(TRI_INVALID, "%d threads are more than %d: lower %s", threads,
+                        TRI_CPU_MOST_THREADS, config->threads > 0 ? "threads" : "OMP_NUM_THREADS");
+
     enum tri_cpu_kernels kernels = TRI_CPU_GENERIC;
     TRI_TRY(choose_kernels(config->kernels, &kernels));
 
@@ -144,7 +149,7 @@ enum tri_status tri_cpu_open(const struct tri_cpu_config *config, struct tri_bac
         return tri_fail(TRI_NOMEM, "cannot get %zu bytes for the CPU backend's scratch",
                         TRI_CPU_SCRATCH * sizeof(float));
     }
-    cpu->threads = choose_threads(config->threads);
+    cpu->threads = threads;
     cpu->simd = kernels_table(kernels);
     cpu->stream.cpu = cpu;
     tri_cpu_reference_ops(&cpu->reference);

@@ -12,6 +12,8 @@ enum tri_cpu_kernels {
     TRI_CPU_AVX512,
 };
 
+enum { TRI_CPU_MOST_THREADS = 4096 }; /* more are refused */
+
 struct tri_cpu_config {
     int threads; /* 0: all cores (OMP_NUM_THREADS is honoured) */
     enum tri_cpu_kernels kernels;
