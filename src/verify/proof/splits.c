@@ -183,8 +183,8 @@ static void ask_recipe(const struct tri_subject *s, struct tri_way *way)
     const struct tri_recipe *r = s->run->recipe;
     int64_t shards = r->train.sequence_parallel_size;
     int choice = r->train.zero_stage;
-    bool fewer = s->world == NULL && r->train.ranks > 0 && r->train.ranks < s->max_ranks;
-    way->ranks = fewer ? (int)r->train.ranks : s->max_ranks;
+    int64_t asked = r->train.ranks > 0 ? r->train.ranks : 1; /* as a run does without a card */
+    way->ranks = s->world == NULL && asked < s->max_ranks ? (int)asked : s->max_ranks;
     way->shards = largest_divisor(
         way->ranks, shards > 0 && shards < most_shards(s) ? (int)shards : most_shards(s));
     if (way->ranks > 1)
