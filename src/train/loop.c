@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "train/checkpoint.h"
 #include "train/heartbeat.h"
+#include "train/length.h"
 #include "train/lock.h"
 #include "train/metrics.h"
 #include "train/stop.h"
@@ -24,6 +25,7 @@ struct loop {
     int lock;
     double last_save; /* clock */
     bool saved;       /* the current step is on disk */
+    int64_t begin;    /* steps that were done before this process */
     int64_t stop;     /* the signal that all ranks agreed to obey, or 0 */
 };
 
@@ -169,9 +171,27 @@ static enum tri_status steps(struct loop *l)
     return TRI_OK;
 }
 
+/* A run that is started again when it was at its end. */
+static void say_nothing_left(const struct tri_run *run)
+{
+    int64_t step = run->state.step;
+    int64_t total = run->schedule.total_steps;
+    if (step >= total)
+        tri_info("nothing left to do: %" PRId64 " of %" PRId64
+                 " steps are done; raise epochs or train_iters",
+                 step, total);
+    else
+        tri_info("nothing left to do: %" PRId64 " of %" PRId64
+                 " steps are done and exit_iteration is %" PRId64 "; raise it, or leave it out",
+                 step, total, run->recipe->train.exit_iteration);
+}
+
 static enum tri_status finish(struct loop *l)
 {
     struct tri_run *run = l->run;
+    bool nothing_left = l->stop == 0 && run->state.step == l->begin;
+    if (nothing_left)
+        say_nothing_left(run);
     if (l->stop != 0) {
         TRI_TRY(save(l));
         tri_info("stopped by %s after step %" PRId64 "; the same command goes on from here",
@@ -182,6 +202,8 @@ static enum tri_status finish(struct loop *l)
         return TRI_OK;
     TRI_TRY(save(l));
     if (run->state.step < run->schedule.total_steps) {
+        if (nothing_left)
+            return TRI_OK;
         tri_info("stopped by exit_iteration after step %" PRId64
                  "; the same command without it, or with a later one, goes on from here",
                  run->state.step);
@@ -206,12 +228,15 @@ static enum tri_status open_folder(struct loop *l)
     TRI_TRY(tri_checkpoint_resume(run, &resumed));
     TRI_TRY(meet(l, "the step to resume"));
     l->saved = resumed;
+    l->begin = run->state.step;
     l->last_save = tri_clock();
+    TRI_TRY(tri_stop_watch());
     if (!l->first)
         return TRI_OK;
+    if (resumed)
+        TRI_TRY(tri_length_warn(run));
     TRI_TRY(tri_metrics_open(&run->recipe->train, folder, run->state.step, &l->metrics));
-    TRI_TRY(tri_heartbeat_open(1.0, &run->heartbeat));
-    return tri_stop_watch();
+    return tri_heartbeat_open(1.0, &run->heartbeat);
 }
 
 enum tri_status tri_run_train(struct tri_run *run)

@@ -1,38 +1,61 @@
 #include "train/stop.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 
-/* Ranks that are threads share it; a lock-free atomic may be written by a handler. */
-static _Atomic int requested;
+/* Ranks that are threads share these; a lock-free atomic may be written by a handler. */
+static atomic_int requested;
+static atomic_bool typed; /* Ctrl-C has been pressed */
 
-static void ask(int signal_number)
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int watch_errno; /* why signals cannot be watched, or 0 */
+
+/* The kernel sends what is typed; what another process sends (kill, a launcher that passes on its
+ * own signal) says that in si_code. */
+static void ask(int number, siginfo_t *info, void *context)
 {
-    requested = signal_number;
+    (void)context;
+    requested = number;
+    if (number != SIGINT || info->si_code != SI_KERNEL || !atomic_exchange(&typed, true))
+        return;
+    (void)signal(SIGINT, SIG_DFL);
+    (void)raise(SIGINT); /* delivered when this handler returns */
+}
+
+static void watch(void)
+{
+    static const int asking[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
+    /* A failing write is told by its result and must not end the process before it has saved:
+     * Ctrl-C also ends the `tee` that reads our messages, and files may be limited in size. */
+    static const int ignored[] = {SIGPIPE, SIGXFSZ};
+    struct sigaction action, before;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = ask;
+    /* SA_RESTART: no call fails with EINTR because somebody asked. */
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    for (size_t i = 0; i < sizeof asking / sizeof *asking; i++)
+        if (sigaction(asking[i], &action, NULL) != 0)
+            watch_errno = errno;
+    /* A terminal that closes asks as well, but not under nohup. */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        (void)sigaction(SIGHUP, &action, NULL);
+    memset(&action, 0, sizeof action);
+    action.sa_handler = SIG_IGN;
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        if (sigaction(ignored[i], &action, NULL) != 0)
+            watch_errno = errno;
 }
 
 enum tri_status tri_stop_watch(void)
 {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = ask;
-    /* SA_RESETHAND: the second signal finds the default action. SA_RESTART: no call fails with
-     * EINTR because somebody asked. */
-    action.sa_flags = SA_RESETHAND | SA_RESTART;
-    requested = 0;
-    if (sigaction(SIGTERM, &action, NULL) != 0 || sigaction(SIGINT, &action, NULL) != 0)
-        return tri_fail_errno(errno, "cannot watch for stop signals");
-    /* A terminal that closes asks as well, but not under nohup. */
-    struct sigaction before;
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        (void)sigaction(SIGHUP, &action, NULL);
-    /* A failing write is told by its result and must not end the process before it has saved:
-     * Ctrl-C also ends the `tee` that reads our messages, and files may be limited in size. */
-    action.sa_handler = SIG_IGN;
-    action.sa_flags = 0;
-    if (sigaction(SIGPIPE, &action, NULL) != 0 || sigaction(SIGXFSZ, &action, NULL) != 0)
-        return tri_fail_errno(errno, "cannot ignore the signals of failing writes");
+    if (pthread_once(&once, watch) != 0)
+        return tri_fail(TRI_INTERNAL, "cannot watch for stop signals");
+    if (watch_errno != 0)
+        return tri_fail_errno(watch_errno, "cannot watch for stop signals");
     return TRI_OK;
 }
 

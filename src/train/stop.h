@@ -4,11 +4,16 @@
 
 #include "base/status.h"
 
-/* From now on SIGTERM, SIGINT and SIGHUP only ask; a second one of the same kind ends the process
- * at once. SIGPIPE and SIGXFSZ are ignored: writes report their failures themselves. */
+/* From now on SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 only ask, however often they come:
+ * launchers send several, also while a checkpoint is being written. The way out is a second Ctrl-C
+ * at the terminal, which ends the process at once. SIGPIPE and SIGXFSZ are ignored: writes report
+ * their failures themselves.
+ *
+ * Every rank calls this, since a launcher may signal any of them. Ranks that are threads share what
+ * the first of them has set up, and no request is lost. */
 enum tri_status tri_stop_watch(void);
 
-/* The signal that asked, or 0. */
+/* The signal that asked last, or 0. */
 int tri_stop_requested(void);
 
 #endif

@@ -106,15 +106,78 @@ static void exit_iteration_then_resume_is_the_whole_run(void **state)
 static void a_finished_run_stays_finished(void **state)
 {
     (void)state;
-    train_well(NULL);
+    project_run("train", NULL, NULL, &f);
+    assert_finished_well(&f);
     struct stat before, after;
     assert_int_equal(stat(in_scratch("out/checkpoint-12/model.safetensors"), &before), 0);
-    train_well(NULL);
+    assert_null(strstr(f.err, "nothing left"));
+    project_run("train", NULL, NULL, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(
+        f.err, "nothing left to do: 12 of 12 steps are done; raise epochs or train_iters\n"));
     assert_int_equal(stat(in_scratch("out/checkpoint-12/model.safetensors"), &after), 0);
     assert_true(before.st_ino == after.st_ino);
     json_t *lines = metrics_of("out");
     assert_steps_once(lines, 12);
     json_decref(lines);
+    /* It is past a step that it could have stopped at. */
+    const char *const early[] = {"--exit_iteration", "5", NULL};
+    project_run("train", NULL, early, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "nothing left to do: 12 of 12 steps are done; raise epochs"));
+    assert_null(strstr(f.err, "stopped by"));
+}
+
+static void a_run_at_its_exit_iteration_says_so(void **state)
+{
+    (void)state;
+    const char *const early[] = {"--exit_iteration", "5", NULL};
+    project_run("train", NULL, early, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "stopped by exit_iteration after step 5"));
+    project_run("train", NULL, early, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "nothing left to do: 5 of 12 steps are done and exit_iteration "
+                                  "is 5; raise it, or leave it out\n"));
+    assert_null(strstr(f.err, "stopped by"));
+}
+
+static int64_t count_of(const char *text, const char *word)
+{
+    int64_t n = 0;
+    for (; (text = strstr(text, word)) != NULL; text++)
+        n++;
+    return n;
+}
+
+/* The learning rates of a run that goes on with another length are not those that it began with. */
+static void another_length_is_told_once(void **state)
+{
+    (void)state;
+    const char *const early[] = {"--exit_iteration", "5", NULL};
+    const char *const longer[] = {"--train_iters", "20", "--exit_iteration", "7", NULL};
+    const char *const rest[] = {"--train_iters", "20", NULL};
+    train_well(early);
+    project_run("train", NULL, longer, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "warning: train_iters was 12 and is 20: learning rates from step "
+                                  "6 on follow the new length\n"));
+    assert_int_equal(count_of(f.err, "follow the new length"), 1);
+    project_run("train", NULL, rest, &f);
+    assert_finished_well(&f);
+    assert_int_equal(count_of(f.err, "follow the new length"), 0);
+}
+
+/* A constant schedule knows no length. */
+static void another_length_of_a_constant_schedule_is_no_news(void **state)
+{
+    (void)state;
+    const char *const early[] = {"--scheduler.name", "constant", "--exit_iteration", "3", NULL};
+    const char *const longer[] = {"--scheduler.name", "constant", "--train_iters", "14", NULL};
+    train_well(early);
+    project_run("train", NULL, longer, &f);
+    assert_finished_well(&f);
+    assert_int_equal(count_of(f.err, "follow the new length"), 0);
 }
 
 /* Lines after the checkpoint, of other programs and torn ones do not survive a resume. */
@@ -239,6 +302,9 @@ int main(void)
         PROJECT_TEST(saves_by_minutes),
         PROJECT_TEST(exit_iteration_then_resume_is_the_whole_run),
         PROJECT_TEST(a_finished_run_stays_finished),
+        PROJECT_TEST(a_run_at_its_exit_iteration_says_so),
+        PROJECT_TEST(another_length_is_told_once),
+        PROJECT_TEST(another_length_of_a_constant_schedule_is_no_news),
         PROJECT_TEST(metrics_are_cut_and_continued),
         PROJECT_TEST(evaluates_at_intervals_and_afterwards),
         PROJECT_TEST(overfits_the_first_batch),

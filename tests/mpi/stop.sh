@@ -1,0 +1,72 @@
+#!/bin/bash
+# A job that is asked to stop saves and ends well, whichever of its ranks hears of it: one that is
+# not the first, all of them several times, or the launcher, which passes SIGUSR1 on.
+# Usage: stop.sh MPIRUN TRIREME GOLDEN
+set -euo pipefail
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+mpirun=$1 trireme=$2 golden=$3
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+for i in $(seq 50); do
+    echo "{\"text\": \"$(printf 'line %d of a text that repeats itself; ' $((i % 4)) 4 4)\"}"
+done >"$folder/train.jsonl"
+cat >"$folder/recipe.yml" <<EOF
+model: {name_or_path: $golden/llama_gqa, init: random}
+data: {sources: [$folder/train.jsonl], tokenizer: bytes, max_length: 192}
+optimizer: {learning_rate: 1e-3}
+train_iters: 100000
+backend: cpu
+checkpoint: {output_dir: $folder/out}
+EOF
+
+fail() {
+    tail -5 "$folder/text"
+    echo "$1: $2"
+    exit 1
+}
+
+# The ranks of the job, which MPICH's launcher starts from a proxy.
+ranks_of() {
+    local children
+    children=$(pgrep -P "$1")
+    if "$mpirun" --version | grep -qi hydra; then
+        children=$(pgrep -P "$(head -1 <<<"$children")")
+    fi
+    echo "$children"
+}
+
+signal() {
+    case $1 in
+    rank) kill -TERM "$(ranks_of "$job" | sort -n | tail -1)" ;;
+    all)
+        local ranks
+        ranks=$(ranks_of "$job")
+        # shellcheck disable=SC2086
+        for number in TERM TERM USR1 USR2 TERM; do
+            kill -$number $ranks 2>/dev/null || true
+        done
+        ;;
+    launcher) kill -USR1 "$job" ;;
+    esac
+}
+
+for way in rank all launcher; do
+    before=$(ls "$folder/out" 2>/dev/null | grep -c '^checkpoint-' || true)
+    "$mpirun" -np 3 "$trireme" train "$folder/recipe.yml" >"$folder/text" 2>&1 &
+    job=$!
+    for ((tries = 0; tries < 600; tries++)); do
+        grep -qs "^step [0-9]*/" "$folder/text" && break
+        sleep 0.1
+    done
+    signal $way
+    wait $job || fail $way "a job that is asked to stop ends with exit code $?"
+    last=$(sed -n 's/.*stopped by .* after step \([0-9]*\);.*/\1/p' "$folder/text")
+    [ -n "$last" ] || fail $way "it did not say that it stopped"
+    [ -f "$folder/out/checkpoint-$last/trainer_state.json" ] || fail $way "step $last is not saved"
+    if [ "$before" -gt 0 ]; then
+        grep -q 'resumed from' "$folder/text" || fail $way "it did not go on from what was saved"
+    fi
+    echo "$way: stopped and saved after step $last"
+done
