@@ -165,19 +165,34 @@ free_text:
     return st;
 }
 
+const struct tri_jinja *tri_chat_choose(const struct tri_chat_template *chat, const json_t *tools)
+{
+    return tools != NULL && chat->with_tools != NULL ? chat->with_tools : chat->usual;
+}
+
+enum tri_status tri_chat_job_open(const struct tri_chat_template *chat, const json_t *messages,
+                                  const json_t *tools, const struct tri_chat_options *options,
+                                  struct tri_chat_job *out)
+{
+    struct tri_chat_job job = {
+        .jinja = tri_chat_choose(chat, tools), .messages = messages, .options = options};
+    TRI_TRY(make_variables(chat, tools, options->variables, &job.variables));
+    job.limits = tri_jinja_default_limits(text_bytes(messages) + text_bytes(job.variables));
+    *out = job;
+    return TRI_OK;
+}
+
 enum tri_status tri_chat_render(const struct tri_chat_template *chat, const json_t *messages,
                                 const json_t *tools, const struct tri_chat_options *options,
                                 struct tri_chat_text *out)
 {
-    struct tri_chat_job job = {.messages = messages, .options = options};
+    struct tri_chat_job job;
     TRI_TRY(check_messages(messages));
     if (tools != NULL && json_is_null(tools))
         tools = NULL;
     if (options->variables != NULL && !json_is_object(options->variables))
         return tri_fail(TRI_INVALID, "the variables of a chat template must be an object");
-    TRI_TRY(make_variables(chat, tools, options->variables, &job.variables));
-    job.jinja = tools != NULL && chat->with_tools != NULL ? chat->with_tools : chat->usual;
-    job.limits = tri_jinja_default_limits(text_bytes(messages) + text_bytes(job.variables));
+    TRI_TRY(tri_chat_job_open(chat, messages, tools, options, &job));
     enum tri_status st = render(&job, out);
     json_decref(job.variables);
     return st;

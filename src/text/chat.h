@@ -81,6 +81,13 @@ struct tri_chat_text {
 enum tri_status tri_chat_render(const struct tri_chat_template *chat, const json_t *messages,
                                 const json_t *tools, const struct tri_chat_options *options,
                                 struct tri_chat_text *out);
+
+/* Is there something in `text`, which was rendered of the rest, of the messages' "tool_calls" and
+ * of the tools, where there are any? If not, TRI_INVALID. */
+enum tri_status tri_chat_check_calls(const struct tri_chat_template *chat, const json_t *messages,
+                                     const json_t *tools, const struct tri_chat_options *options,
+                                     const struct tri_chat_text *text);
+
 void tri_chat_text_free(struct tri_chat_text *text);
 
 /* Is the byte at `offset` trained? `cursor` starts at 0 and makes increasing offsets cheap. */

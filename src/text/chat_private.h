@@ -1,4 +1,4 @@
-/* Between chat.c, chat_mask.c and chat_load.c. */
+/* Between chat.c, chat_calls.c, chat_mask.c and chat_load.c. */
 #ifndef TRI_TEXT_CHAT_PRIVATE_H
 #define TRI_TEXT_CHAT_PRIVATE_H
 
@@ -20,6 +20,14 @@ struct tri_chat_job {
     json_t *variables; /* all of them but messages */
     struct tri_jinja_limits limits;
 };
+
+/* The template that is used for a conversation with these tools, which may be NULL. */
+const struct tri_jinja *tri_chat_choose(const struct tri_chat_template *chat, const json_t *tools);
+
+/* A job without a text yet; the caller drops its variables. */
+enum tri_status tri_chat_job_open(const struct tri_chat_template *chat, const json_t *messages,
+                                  const json_t *tools, const struct tri_chat_options *options,
+                                  struct tri_chat_job *out);
 
 /* Render the first `count` messages. */
 enum tri_status tri_chat_run(const struct tri_chat_job *job, int64_t count, bool generation_prompt,

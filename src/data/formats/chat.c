@@ -136,7 +136,9 @@ enum tri_status tri_chat_sample(const struct tri_sample_rules *rules,
     }
     TRI_TRY_GOTO(st, tri_chat_render(chat->chat, conversation->messages, tools, &options, &text),
                  drop_variables);
-    st = label(rules, conversation->messages, &text, out);
+    st = tri_chat_check_calls(chat->chat, conversation->messages, tools, &options, &text);
+    if (st == TRI_OK)
+        st = label(rules, conversation->messages, &text, out);
     if (st == TRI_OK)
         out->rendered = true;
     tri_chat_text_free(&text);

@@ -2,7 +2,8 @@
  *
  * The chat template writes the text (text/chat.h says which bytes of it are trained), the whole
  * text is encoded at once, and a token is trained if any of its bytes is. Nothing is put around it:
- * the template has written what begins and ends a conversation, so there is never a second bos. */
+ * the template has written what begins and ends a conversation, so there is never a second bos.
+ * Tools and tool calls of which the template writes nothing are an error. */
 #ifndef TRI_DATA_FORMATS_CHAT_H
 #define TRI_DATA_FORMATS_CHAT_H
 

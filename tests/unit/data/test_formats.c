@@ -105,6 +105,45 @@ static void test_calls_and_tools(void **state)
     chat_close();
 }
 
+/* A template that passes over calls or tools would train a model not to call. */
+static void test_calls_that_the_template_does_not_write(void **state)
+{
+    (void)state;
+    static const char call[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\","
+        "\"content\":\"I call "
+        "f\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{}}}]}]}";
+    static const char tools[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"q\"},{\"role\":"
+                                "\"assistant\",\"content\":\"a\"}],\"tools\":[{\"name\":\"f\"}]}";
+    chat_defaults("chatml");
+    chat_open(NULL);
+    assert_no_chat(call, TRI_INVALID,
+                   "message 1 has \"tool_calls\", of which the chat template writes nothing: set "
+                   "data.chat_template to a template that writes tools");
+    assert_no_chat(tools, TRI_INVALID,
+                   "there are \"tools\", of which the chat template writes nothing: set "
+                   "data.chat_template to a template that writes tools");
+    assert_no_chat("{\"conversations\":[{\"from\":\"human\",\"value\":\"q\"},{\"from\":"
+                   "\"function_call\",\"value\":\"{\\\"name\\\":\\\"f\\\"}\"}]}",
+                   TRI_INVALID, "data.chat_template"); /* there is no content either */
+    /* Empty lists are none. */
+    assert_chat("{\"messages\":[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\","
+                "\"content\":\"a\",\"tool_calls\":[]}],\"tools\":[]}",
+                Q("q") A("{a<|im_end|>}"));
+    chat_close();
+    /* One that needs the calls reads them. */
+    char path[4400];
+    snprintf(path, sizeof path, "%s", in_scratch("needs.jinja"));
+    put_text(path,
+             "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.role == 'assistant' "
+             "%}{{ m.tool_calls[0].function.name }}{% endif %}</s>{% endfor %}"
+             "{% if add_generation_prompt %}<assistant>{% endif %}");
+    chat_defaults(path);
+    chat_open(NULL);
+    assert_chat(call, "<user>q</s><assistant>{I call ff</s>}");
+    chat_close();
+}
+
 static void test_prompts(void **state)
 {
     (void)state;
@@ -294,6 +333,7 @@ int main(void)
         SCRATCH_TEST(test_messages_say_whether_they_are_trained),
         SCRATCH_TEST(test_sharegpt),
         SCRATCH_TEST(test_calls_and_tools),
+        SCRATCH_TEST(test_calls_that_the_template_does_not_write),
         SCRATCH_TEST(test_prompts),
         SCRATCH_TEST(test_token_across_the_border),
         SCRATCH_TEST(test_alpaca),
