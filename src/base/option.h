@@ -27,6 +27,7 @@ enum tri_option_flag {
     TRI_OPTION_REQUIRED = 1, /* there is no default: a recipe must give it */
     TRI_OPTION_MUTABLE = 2,  /* may differ when a run is resumed */
     TRI_OPTION_NUMBERS = 4,  /* the trained numbers depend on it: it enters the recipe's hash */
+    TRI_OPTION_LOCAL = 8,    /* may differ between the ranks of a run */
 };
 
 struct tri_option {

@@ -189,7 +189,7 @@ static const struct tri_option options[] = {
      .doc =
          "Folder for tokens made by `trireme data build` and for unpacked copies of .gz and .zst "
          "files. Unset: $XDG_CACHE_HOME/trireme, or ~/.cache/trireme.",
-     .flags = TRI_OPTION_MUTABLE},
+     .flags = TRI_OPTION_MUTABLE | TRI_OPTION_LOCAL},
     {.name = "add_bos",
      .type = TRI_OPTION_BOOL,
      .offset = AT(add_bos),

@@ -19,7 +19,7 @@ static const struct tri_option options[] = {
      .choices = "auto,reference,generic,avx2,avx512",
      .doc = "Kernels of the CPU backend. auto: the best this processor has. reference: plain and "
             "slow, in float64 arithmetic, for proofs.",
-     .flags = TRI_OPTION_MUTABLE},
+     .flags = TRI_OPTION_MUTABLE | TRI_OPTION_LOCAL},
     {.name = "threads",
      .type = TRI_OPTION_INT,
      .offset = AT(threads),
@@ -27,7 +27,7 @@ static const struct tri_option options[] = {
      .min = 0,
      .max = 4096,
      .doc = "CPU threads. 0: all cores (OMP_NUM_THREADS is honoured).",
-     .flags = TRI_OPTION_MUTABLE},
+     .flags = TRI_OPTION_MUTABLE | TRI_OPTION_LOCAL},
     {.name = "activation_checkpointing",
      .aliases = "gradient_checkpointing,enable_activation_checkpointing,"
                 "enable_activation_checkpoint",
@@ -84,7 +84,7 @@ static const struct tri_option options[] = {
      .min = 0,
      .max = INFINITY,
      .doc = "Most GiB the run may take. 0: what the machine has.",
-     .flags = TRI_OPTION_MUTABLE},
+     .flags = TRI_OPTION_MUTABLE | TRI_OPTION_LOCAL},
     {.name = "deterministic",
      .type = TRI_OPTION_BOOL,
      .offset = AT(deterministic),

@@ -150,6 +150,20 @@ uint64_t tri_recipe_hash(const struct tri_recipe *recipe)
     return hash;
 }
 
+enum tri_status tri_recipe_facts(const struct tri_recipe *recipe, struct tri_text *out)
+{
+    struct found found;
+    for (size_t i = 0; tri_recipe_at(recipe, i, &found); i++) {
+        if (found.option->flags & TRI_OPTION_LOCAL)
+            continue;
+        tri_option_print_name(found.section->table, found.option, out);
+        tri_text_add(out, "", 1);
+        tri_recipe_print_value(&found, out);
+        tri_text_add(out, "", 1);
+    }
+    return out->failed ? no_memory() : TRI_OK;
+}
+
 enum tri_status tri_recipe_check_same(const struct tri_recipe *before, const struct tri_recipe *now)
 {
     struct found old, new;

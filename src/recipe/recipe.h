@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "ckpt/options.h"
 #include "data/options.h"
 #include "model/options.h"
@@ -55,6 +56,10 @@ enum tri_status tri_recipe_check_same(const struct tri_recipe *before,
 
 /* Hash of every value that the numbers depend on; equal recipes give equal hashes. */
 uint64_t tri_recipe_hash(const struct tri_recipe *recipe);
+
+/* Append what all ranks of a run must have in common: a key and its value, a zero byte behind each,
+ * and so on for every key that may not differ between ranks. */
+enum tri_status tri_recipe_facts(const struct tri_recipe *recipe, struct tri_text *out);
 
 /* The reference of all keys: name, type, default, range, what it does. */
 void tri_recipe_help(FILE *to);

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "ckpt/hf.h"
+#include "train/facts.h"
 #include "train/state.h"
 
 enum { PATH_BYTES = 4096 };
@@ -209,7 +210,7 @@ static enum tri_status load(struct tri_run *run, const char *path)
 {
     TRI_TRY(tri_state_load(run, path));
     struct tri_flat weights = tri_flat_used_weights(run->trainer);
-    TRI_TRY(tri_hf_load(run->model, path, tri_flat_sink, &weights));
+    TRI_TRY(tri_facts_load(run->mesh.world, run->model, path, tri_flat_sink, &weights));
     TRI_TRY(tri_state_load_tensors(run, path));
     run->trainer->optimizer.step = run->state.step;
     return tri_loader_seek(run->loader, run->state.position);
@@ -225,6 +226,9 @@ enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed)
     TRI_TRY(list_checkpoints(folder, false, &steps, &count));
     int64_t newest = count > 0 ? steps[count - 1] : -1;
     free(steps);
+    if (run->mesh.world != NULL) /* they load it together */
+        TRI_TRY(tri_comm_agree(
+            run->mesh.world, "the newest checkpoint in checkpoint.output_dir (-1: none)", newest));
     if (newest < 0)
         return TRI_OK;
     TRI_TRY(make_path(path, folder, NULL, newest, ""));

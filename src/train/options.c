@@ -46,7 +46,7 @@ static const struct tri_option options[] = {
      .min = 1,
      .max = 1048576,
      .doc = "Sequences of one micro-batch.",
-     .flags = TRI_OPTION_NUMBERS},
+     .flags = TRI_OPTION_NUMBERS | TRI_OPTION_MUTABLE},
     {.name = "gradient_accumulation_steps",
      .type = TRI_OPTION_INT,
      .offset = AT(gradient_accumulation_steps),
@@ -54,7 +54,7 @@ static const struct tri_option options[] = {
      .min = 1,
      .max = 1048576,
      .doc = "Micro-batches of one optimizer step. Each trained token counts the same.",
-     .flags = TRI_OPTION_NUMBERS},
+     .flags = TRI_OPTION_NUMBERS | TRI_OPTION_MUTABLE},
     {.name = "gradient_clipping",
      .aliases = "max_grad_norm,clip_grad,clip_grad_norm",
      .type = TRI_OPTION_NUMBER,
@@ -113,7 +113,7 @@ static const struct tri_option options[] = {
      .choices = "none,jsonl,csv,tensorboard,all",
      .doc = "Where metrics go beside metrics.jsonl, which is always written: csv is metrics.csv, "
             "tensorboard the folder tensorboard/, both in the output folder.",
-     .flags = TRI_OPTION_MUTABLE},
+     .flags = TRI_OPTION_MUTABLE | TRI_OPTION_LOCAL},
     {.name = "ranks",
      .aliases = "num_gpus,num_processes,nproc_per_node",
      .type = TRI_OPTION_INT,
@@ -123,7 +123,7 @@ static const struct tri_option options[] = {
      .max = 256,
      .doc = "Ranks to start on this machine: a process a card on CUDA; on the CPU threads of one "
             "process that share the cores. 0: all visible cards, and one on the CPU.",
-     .flags = TRI_OPTION_MUTABLE},
+     .flags = TRI_OPTION_MUTABLE | TRI_OPTION_LOCAL},
     {.name = "comm.timeout",
      .aliases = "ddp_timeout,dist_timeout",
      .type = TRI_OPTION_NUMBER,
@@ -132,7 +132,7 @@ static const struct tri_option options[] = {
      .min = 0.001,
      .max = 1e9,
      .doc = "Seconds that a rank waits for the others before the job ends with an error.",
-     .flags = TRI_OPTION_MUTABLE},
+     .flags = TRI_OPTION_MUTABLE | TRI_OPTION_LOCAL},
     {.name = "sequence_parallel_size",
      .aliases = "context_parallel_size,sequence_parallel_degree,sp_size,cp_size,"
                 "ulysses_sequence_parallel_size,context_parallel_degree,"
@@ -161,7 +161,7 @@ static const struct tri_option options[] = {
      .fallback = "info",
      .choices = "error=critical,warn=warning,info,debug",
      .doc = "What to print.",
-     .flags = TRI_OPTION_MUTABLE},
+     .flags = TRI_OPTION_MUTABLE | TRI_OPTION_LOCAL},
 };
 
 const struct tri_option_table tri_train_option_table = {"", options,

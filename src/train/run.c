@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "ckpt/hf.h"
 #include "model/overrides.h"
+#include "train/facts.h"
 #include "train/machine.h"
 #include "train/memory.h"
 #include "train/warnings.h"
@@ -132,16 +133,49 @@ static enum tri_status open_data(struct tri_run *run, enum tri_run_purpose purpo
         (struct tri_replica){run->mesh.replica, run->mesh.num_replicas}, &run->loader);
 }
 
-/* Different recipes or data on the ranks are found before anything is computed. */
+/* Other values on a rank would lead it to other collectives, or to other numbers. */
+static enum tri_status agree_on_recipe(struct tri_comm *world, const struct tri_recipe *recipe)
+{
+    struct tri_text facts = {0};
+    if (world == NULL)
+        return TRI_OK;
+    enum tri_status st = tri_recipe_facts(recipe, &facts);
+    if (st == TRI_OK)
+        st = tri_facts_agree(world, "", "start all ranks with the same recipe", &facts);
+    tri_text_free(&facts);
+    return st;
+}
+
+static enum tri_status agree_on_model(struct tri_comm *world, const struct tri_arch *arch)
+{
+    struct tri_text facts = {0};
+    enum tri_status st = tri_facts_of_arch(arch, &facts);
+    if (st == TRI_OK)
+        st = tri_facts_agree(world, "the model's ", "give all ranks the same config.json", &facts);
+    tri_text_free(&facts);
+    return st;
+}
+
+/* Before the mesh, which the recipe and the model's heads divide. */
+static enum tri_status agree_on_mesh(struct tri_comm *world, const struct tri_run *run)
+{
+    TRI_TRY(agree_on_recipe(world, run->recipe));
+    return agree_on_model(world, &run->model->arch);
+}
+
+/* Different data on the ranks is found before anything is computed; so are values of the recipe
+ * that the model or the machine decided. */
 static enum tri_status agree(struct tri_run *run)
 {
     struct tri_comm *world = run->mesh.world;
     if (world == NULL)
         return TRI_OK;
-    TRI_TRY(tri_comm_agree(world, "the recipe", (int64_t)tri_recipe_hash(run->recipe)));
-    TRI_TRY(tri_comm_agree(world, "the model", run->model->num_elements));
-    const struct tri_dataset *data = run->data != NULL ? run->data : run->eval;
-    return tri_comm_agree(world, "the data", (int64_t)tri_dataset_identity(data));
+    TRI_TRY(agree_on_recipe(world, run->recipe));
+    if (run->data != NULL)
+        TRI_TRY(tri_comm_agree(world, "the data", (int64_t)tri_dataset_identity(run->data)));
+    return run->eval == NULL ? TRI_OK
+                             : tri_comm_agree(world, "the evaluation data",
+                                              (int64_t)tri_dataset_identity(run->eval));
 }
 
 static enum tri_status plan_steps(struct tri_run *run)
@@ -278,7 +312,8 @@ static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose pu
     }
     struct tri_flat weights = tri_flat_weights(run->trainer);
     tri_info("weights: %s", run->model_folder);
-    TRI_TRY(tri_hf_load(run->model, run->model_folder, tri_flat_sink, &weights));
+    TRI_TRY(
+        tri_facts_load(run->mesh.world, run->model, run->model_folder, tri_flat_sink, &weights));
     return tri_trainer_weights_loaded(run->trainer);
 }
 
@@ -340,6 +375,8 @@ enum tri_status tri_run_open(struct tri_recipe *recipe, enum tri_run_purpose pur
     struct tri_run *run = NULL;
     TRI_TRY(new_run(recipe, &run));
     enum tri_status st = open_model(run);
+    if (st == TRI_OK)
+        st = agree_on_mesh(world, run);
     if (st == TRI_OK)
         st = open_mesh(run, world);
     if (st == TRI_OK)

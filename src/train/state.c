@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "ckpt/hf_rows.h"
+#include "train/facts.h"
 #include "trireme/trireme.h"
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -183,6 +184,12 @@ static enum tri_status write_recipe(struct tri_run *run, const char *path)
     return st;
 }
 
+/* Sequences of a step of one replica. */
+static int64_t micro_batches(const struct tri_recipe *recipe)
+{
+    return recipe->train.micro_batch_size * recipe->train.gradient_accumulation_steps;
+}
+
 enum tri_status tri_state_save(struct tri_run *run, const char *folder)
 {
     const struct tri_run_state *s = &run->state;
@@ -192,11 +199,12 @@ enum tri_status tri_state_save(struct tri_run *run, const char *folder)
     char *recipe = tri_path_join(folder, "recipe.yml");
     char *path = tri_path_join(folder, "trainer_state.json");
     json_t *root = json_pack(
-        "{s:i, s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:s}", "format", 1, "trireme_version",
+        "{s:i, s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:s, s:I}", "format", 1, "trireme_version",
         tri_version(), "global_step", (json_int_t)s->step, "num_tokens", (json_int_t)s->tokens,
         "num_trained_tokens", (json_int_t)s->trained, "loss_average", s->loss_average, "data_epoch",
         (json_int_t)s->position.epoch, "data_sequence", (json_int_t)s->position.sequence, "epoch",
-        tri_loader_epochs(run->loader), "data_identity", identity);
+        tri_loader_epochs(run->loader), "data_identity", identity, "sequences_per_step",
+        (json_int_t)(micro_batches(run->recipe) * run->mesh.num_replicas));
     if (recipe == NULL || path == NULL || root == NULL)
         st = tri_fail(TRI_NOMEM, "no memory to save the state of the run");
     else
@@ -209,27 +217,81 @@ enum tri_status tri_state_save(struct tri_run *run, const char *folder)
     return st;
 }
 
-static enum tri_status compare_recipe(struct tri_run *run, const char *path)
+/* *sequences = those of a step of one replica when this was saved. */
+static enum tri_status compare_recipe(struct tri_run *run, const char *path, int64_t *sequences)
 {
     struct tri_recipe *before = NULL;
     TRI_TRY(tri_recipe_open(path, 0, NULL, &before));
     enum tri_status st = tri_recipe_check_same(before, run->recipe);
+    *sequences = micro_batches(before);
     tri_recipe_close(before);
     return st;
 }
 
-static enum tri_status read_state(struct tri_run *run, const char *path, const json_t *root)
+/* The weights go on in the model that they were trained in. The checkpoint's config.json holds what
+ * the recipe laid over that of the model. */
+static enum tri_status compare_model(struct tri_run *run, const char *path)
+{
+    struct tri_model *before = NULL;
+    struct tri_text was = {0}, is = {0};
+    struct tri_facts_difference d;
+    TRI_TRY(tri_model_open(path, NULL, &before));
+    enum tri_status st = tri_facts_of_arch(&before->arch, &was);
+    if (st == TRI_OK)
+        st = tri_facts_of_arch(&run->model->arch, &is);
+    if (st == TRI_OK && tri_facts_differ(&was, &is, &d))
+        st = tri_fail(TRI_INVALID,
+                      "%s: the model's %s was %.100s when the run was saved and is %.100s now in "
+                      "%s; set it back, or start anew in another checkpoint.output_dir",
+                      path, d.key, d.a, d.b, run->model_folder);
+    tri_text_free(&was);
+    tri_text_free(&is);
+    tri_model_close(before);
+    return st;
+}
+
+/* A step has the same sequences however they are cut into micro-batches and replicas; `before` is
+ * their number when this was saved. */
+static enum tri_status compare_batch(const struct tri_run *run, const char *path, int64_t before)
+{
+    const struct tri_train_options *o = &run->recipe->train;
+    int64_t now = micro_batches(run->recipe) * run->mesh.num_replicas;
+    int64_t at_once = o->micro_batch_size * run->mesh.num_replicas;
+    char advice[160];
+    if (before == now)
+        return TRI_OK;
+    if (before % at_once == 0)
+        snprintf(advice, sizeof advice, "set gradient_accumulation_steps: %" PRId64,
+                 before / at_once);
+    else
+        snprintf(advice, sizeof advice,
+                 "choose micro_batch_size, gradient_accumulation_steps and replicas whose product "
+                 "is %" PRId64,
+                 before);
+    return tri_fail(TRI_INVALID,
+                    "%s: a step had %" PRId64 " sequences when the run was saved and has %" PRId64
+                    " now (micro_batch_size %" PRId64 " x gradient_accumulation_steps %" PRId64
+                    " x %d replicas); %s, or start anew in another checkpoint.output_dir",
+                    path, before, now, o->micro_batch_size, o->gradient_accumulation_steps,
+                    run->mesh.num_replicas, advice);
+}
+
+static enum tri_status read_state(struct tri_run *run, const char *path, const json_t *root,
+                                  int64_t sequences_of_replica)
 {
     json_int_t format, step, tokens, trained, epoch, sequence;
+    /* Versions before this member kept a replica's part the same. */
+    json_int_t per_step = sequences_of_replica * run->mesh.num_replicas;
     double average;
     const char *identity;
     char now[32];
-    if (json_unpack((json_t *)(uintptr_t)root, "{s:I, s:I, s:I, s:I, s:F, s:I, s:I, s:s}", "format",
-                    &format, "global_step", &step, "num_tokens", &tokens, "num_trained_tokens",
-                    &trained, "loss_average", &average, "data_epoch", &epoch, "data_sequence",
-                    &sequence, "data_identity", &identity) != 0)
+    if (json_unpack((json_t *)(uintptr_t)root, "{s:I, s:I, s:I, s:I, s:F, s:I, s:I, s:s, s?I}",
+                    "format", &format, "global_step", &step, "num_tokens", &tokens,
+                    "num_trained_tokens", &trained, "loss_average", &average, "data_epoch", &epoch,
+                    "data_sequence", &sequence, "data_identity", &identity, "sequences_per_step",
+                    &per_step) != 0)
         return tri_fail(TRI_FORMAT, "%s: something is missing or of the wrong type", path);
-    if (format != 1 || step < 0 || epoch < 0 || sequence < 0)
+    if (format != 1 || step < 0 || epoch < 0 || sequence < 0 || per_step < 1)
         return tri_fail(TRI_FORMAT, "%s: written by another version, or damaged", path);
     snprintf(now, sizeof now, "%016" PRIx64, tri_dataset_identity(run->data));
     if (strcmp(identity, now) != 0)
@@ -238,6 +300,7 @@ static enum tri_status read_state(struct tri_run *run, const char *path, const j
             "%s: the training data is not the same as when this was saved (%s, now %s): "
             "restore it, or choose another checkpoint.output_dir",
             path, identity, now);
+    TRI_TRY(compare_batch(run, path, per_step));
     run->state = (struct tri_run_state){.step = step,
                                         .tokens = tokens,
                                         .trained = trained,
@@ -251,14 +314,19 @@ enum tri_status tri_state_load(struct tri_run *run, const char *folder)
     json_t *root = NULL;
     char *recipe = tri_path_join(folder, "recipe.yml");
     char *path = tri_path_join(folder, "trainer_state.json");
-    enum tri_status st = recipe == NULL || path == NULL
+    char *config = tri_path_join(folder, "config.json");
+    int64_t sequences = 0;
+    enum tri_status st = recipe == NULL || path == NULL || config == NULL
                              ? tri_fail(TRI_NOMEM, "no memory to load the state of the run")
-                             : compare_recipe(run, recipe);
+                             : compare_recipe(run, recipe, &sequences);
+    if (st == TRI_OK)
+        st = compare_model(run, config);
     if (st == TRI_OK)
         st = tri_json_load(path, &root);
     if (st == TRI_OK)
-        st = read_state(run, path, root);
+        st = read_state(run, path, root, sequences);
     json_decref(root);
+    free(config);
     free(path);
     free(recipe);
     return st;

@@ -9,8 +9,8 @@ enum tri_status tri_state_save_tensors(struct tri_run *run, const char *folder);
 enum tri_status tri_state_give_tensors(struct tri_run *run);
 enum tri_status tri_state_load_tensors(struct tri_run *run, const char *folder);
 
-/* trainer_state.json and recipe.yml. Loading compares the recipe and the data with this run's and
- * refuses a difference that the numbers depend on. */
+/* trainer_state.json and recipe.yml. Loading compares the recipe, the model, the data and the
+ * sequences of a step with this run's and refuses a difference that the numbers depend on. */
 enum tri_status tri_state_save(struct tri_run *run, const char *folder);
 enum tri_status tri_state_load(struct tri_run *run, const char *folder);
 

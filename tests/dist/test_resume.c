@@ -2,19 +2,31 @@
  * and a run goes on under any number of ranks and any stage. */
 #include "program.h"
 
-/* A tied model of four heads: its embedding's gradient has two sources. */
+/* A tied model of four heads: its embedding's gradient has two sources. `more` are members. */
+static void put_four_heads(const char *more)
+{
+    char text[1024];
+    snprintf(
+        text, sizeof text,
+        "{%s \"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\",\n"
+        " \"vocab_size\": 259, \"bos_token_id\": 256, \"eos_token_id\": 257, \"hidden_size\": 16,\n"
+        " \"intermediate_size\": 36, \"num_hidden_layers\": 3, \"num_attention_heads\": 4,\n"
+        " \"num_key_value_heads\": 2, \"initializer_range\": 0.02,\n"
+        " \"tie_word_embeddings\": true}\n",
+        more);
+    put_text(in_scratch("model/config.json"), text);
+}
+
+#define USUAL_DTYPE     "\"torch_dtype\": \"float32\","
+#define USUAL_NORM      "\"rms_norm_eps\": 1e-6,"
+#define USUAL_ACT       "\"hidden_act\": \"silu\","
+#define USUAL_POSITIONS "\"max_position_embeddings\": 1024,"
+
 static int four_heads_open(void **state)
 {
     if (project_open(state) != 0)
         return -1;
-    put_text(
-        in_scratch("model/config.json"),
-        "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\",\n"
-        " \"vocab_size\": 259, \"bos_token_id\": 256, \"eos_token_id\": 257, \"hidden_size\": 16,\n"
-        " \"intermediate_size\": 36, \"num_hidden_layers\": 3, \"num_attention_heads\": 4,\n"
-        " \"num_key_value_heads\": 2, \"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-6,\n"
-        " \"max_position_embeddings\": 1024, \"initializer_range\": 0.02,\n"
-        " \"tie_word_embeddings\": true, \"torch_dtype\": \"float32\"}\n");
+    put_four_heads(USUAL_DTYPE USUAL_NORM USUAL_ACT USUAL_POSITIONS);
     return 0;
 }
 
@@ -100,6 +112,93 @@ static void other_ranks_and_stages_go_on(void **state)
     assert_same_model("still/checkpoint-12", "three/checkpoint-12");
 }
 
+/* Train into the folder `parts`: exit code, and what was said, in *f. */
+static void train_parts(const char *ranks, const char *micro, const char *accumulation,
+                        const char *exit, struct finished *f)
+{
+    char output[PROGRAM_PATH];
+    path_of(output, "parts", "");
+    const char *const args[] = {"--checkpoint.output_dir",
+                                output,
+                                "--ranks",
+                                ranks,
+                                "--sequence_parallel_size",
+                                "1",
+                                "--micro_batch_size",
+                                micro,
+                                "--gradient_accumulation_steps",
+                                accumulation,
+                                "--gradient_clipping",
+                                "0",
+                                "--exit_iteration",
+                                exit,
+                                NULL};
+    project_run("train", NULL, args, f);
+}
+
+/* A config.json edited between two parts of a run makes another model of the same weights. */
+static void an_edited_model_does_not_go_on(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *says;
+    } edits[] = {
+        {USUAL_NORM USUAL_ACT USUAL_POSITIONS "\"rope_theta\": 500000.0,",
+         "rope_theta was 10000 when the run was saved and is 500000 now"},
+        {"\"rms_norm_eps\": 1e-5," USUAL_ACT USUAL_POSITIONS,
+         "rms_norm_eps was 1e-6 when the run was saved and is 1e-5 now"},
+        {USUAL_NORM USUAL_POSITIONS "\"hidden_act\": \"gelu\",",
+         "hidden_act was silu when the run was saved and is gelu now"},
+    };
+    struct finished *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    train_parts("1", "1", "1", "3", f);
+    assert_finished_well(f);
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        put_four_heads(edits[i].config);
+        train_parts("1", "1", "1", "6", f);
+        assert_one_error(f, edits[i].says);
+    }
+    /* What the numbers do not depend on, and a default written out. */
+    put_four_heads(USUAL_NORM USUAL_ACT "\"dtype\": \"float32\", \"transformers_version\": \"9\","
+                                        "\"max_position_embeddings\": 2048,"
+                                        "\"rope_theta\": 10000.0,");
+    train_parts("1", "1", "1", "6", f);
+    assert_finished_well(f);
+    free(f);
+}
+
+/* Four sequences a step, as two replicas of two and then as one of four. */
+static void a_step_keeps_its_sequences(void **state)
+{
+    (void)state;
+    char output[PROGRAM_PATH];
+    struct finished *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    path_of(output, "whole", "");
+    const char *const whole[] = {
+        "--checkpoint.output_dir", output, "--ranks", "1", "--gradient_accumulation_steps", "4",
+        "--gradient_clipping",     "0",    NULL};
+    train_well(whole);
+    train_parts("2", "1", "2", "3", f);
+    assert_finished_well(f);
+    train_parts("1", "1", "2", "6", f);
+    assert_one_error(f, "a step had 4 sequences when the run was saved and has 2 now "
+                        "(micro_batch_size 1 x gradient_accumulation_steps 2 x 1 replicas); set "
+                        "gradient_accumulation_steps: 4");
+    train_parts("3", "1", "1", "6", f);
+    if (strstr(f->err, "replicas whose product is 4") == NULL || f->code != 1)
+        fail_msg("three replicas went on: %s", last_words(f));
+    train_parts("1", "1", "4", "6", f);
+    assert_finished_well(f);
+    train_parts("2", "2", "1", "9", f);
+    assert_finished_well(f);
+    train_parts("4", "1", "1", "0", f);
+    assert_finished_well(f);
+    assert_true(loss_difference("whole", "parts") <= 1e-5);
+    free(f);
+}
+
 /* Loss of the evaluation that `trireme eval` prints. */
 static double eval_loss(const char *ranks, const char *stage)
 {
@@ -146,6 +245,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FOUR_HEADS_TEST(stages_write_the_same_files),
         FOUR_HEADS_TEST(other_ranks_and_stages_go_on),
+        FOUR_HEADS_TEST(an_edited_model_does_not_go_on),
+        FOUR_HEADS_TEST(a_step_keeps_its_sequences),
         FOUR_HEADS_TEST(evaluation_is_the_same_in_every_stage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
