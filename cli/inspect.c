@@ -6,10 +6,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <utf8proc.h>
+
 #include "cli.h"
 #include "data/index.h"
 #include "data/pack.h"
 #include "train/run.h"
+
+static const char *plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
 
 static double percent(double part, double whole)
 {
@@ -31,8 +38,8 @@ static void print_lengths(const struct tri_data_stats *stats)
         last = i;
         most = stats->lengths[i] > most ? stats->lengths[i] : most;
     }
-    printf("\nlengths in tokens (%" PRId64 " samples, the longest has %" PRId64 ")\n",
-           stats->samples, stats->longest);
+    printf("\nlengths in tokens (%" PRId64 " sample%s, the longest has %" PRId64 ")\n",
+           stats->samples, plural(stats->samples), stats->longest);
     for (int i = first; i <= last; i++) {
         const int64_t count = stats->lengths[i];
         const int bar = (int)ceil((double)WIDTH * (double)count / (double)most);
@@ -87,9 +94,9 @@ static enum tri_status print_packing(const struct tri_run *run)
                "%" PRId64 " tokens\n",
                stats->sequences, stats->longest_piece);
     else
-        printf("\npacking: %" PRId64 " sequences of at most %" PRId64
+        printf("\npacking: %" PRId64 " sequence%s of at most %" PRId64
                " tokens, %.2f%% full, %.1f documents in each\n",
-               stats->sequences, stats->max_length, 100 * stats->packing,
+               stats->sequences, plural(stats->sequences), stats->max_length, 100 * stats->packing,
                (double)stats->documents / (double)stats->sequences);
     return options->num_weights > 0 ? TRI_OK : print_strategies(index);
 }
@@ -123,10 +130,25 @@ static void print_policies(const struct tri_run *run)
 /* ---- steps -----------------------------------------------------------------------------------
  */
 
+/* Of so many epochs, each of which may pack in its own way (as tri_loader_steps counts). */
+static double count_sequences(const struct tri_run *run, double epochs)
+{
+    const int64_t whole = (int64_t)epochs;
+    const bool packed = tri_dataset_is_packed(run->data);
+    double count = packed ? 0 : (double)whole * (double)tri_dataset_sequences(run->data, 0);
+    for (int64_t epoch = 0; packed && epoch < whole; epoch++)
+        count += (double)tri_dataset_sequences(run->data, epoch);
+    if (epochs > (double)whole)
+        count += ceil((epochs - (double)whole) * (double)tri_dataset_sequences(run->data, whole));
+    return count;
+}
+
 static enum tri_status print_steps(const struct tri_run *run)
 {
     const struct tri_train_options *train = &run->recipe->train;
-    const int64_t ranks = train->ranks, shards = train->sequence_parallel_size;
+    const int64_t ranks = train->ranks;
+    const int64_t shards =
+        tri_mesh_choose(ranks, train->sequence_parallel_size, run->model->arch.num_heads);
     const int64_t replicas = ranks > 0 && shards > 0 && ranks % shards == 0 ? ranks / shards : 1;
     const int64_t sequences = tri_dataset_sequences(run->data, 0);
     const double per_step = (double)train->micro_batch_size *
@@ -144,8 +166,9 @@ static enum tri_status print_steps(const struct tri_run *run)
     TRI_TRY(tri_loader_steps(run->loader, train->epochs, &steps));
     if (replicas > 1)
         steps = (steps + replicas - 1) / replicas;
-    printf("  epochs: %g, so %" PRId64 " steps; the last one is filled up from the next epoch\n",
-           train->epochs, steps);
+    const bool fills = (double)steps * per_step > count_sequences(run, train->epochs);
+    printf("  epochs: %g, so %" PRId64 " step%s%s\n", train->epochs, steps, plural(steps),
+           fills ? "; the last one is filled up from the next epoch" : "");
     return TRI_OK;
 }
 
@@ -159,15 +182,30 @@ static bool in_colour(void)
            !(terminal != NULL && strcmp(terminal, "dumb") == 0);
 }
 
-/* Text from files may hold what a terminal takes for commands. */
-static void print_safely(const char *text)
+/* C1 controls, and what changes the order of writing (UAX 9). */
+static bool is_command(utf8proc_int32_t point)
 {
-    for (; *text != '\0'; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7F)
+    return (point >= 0x80 && point < 0xA0) || point == 0x061C || point == 0x200E ||
+           point == 0x200F || (point >= 0x2028 && point <= 0x202E) ||
+           (point >= 0x2066 && point <= 0x2069);
+}
+
+/* Text from files may hold what a terminal takes for commands. */
+static void print_safely(const char *text, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        const unsigned char c = (unsigned char)text[at];
+        utf8proc_int32_t point;
+        const utf8proc_ssize_t read = utf8proc_iterate((const utf8proc_uint8_t *)text + at,
+                                                       (utf8proc_ssize_t)(bytes - at), &point);
+        const size_t size = read > 0 ? (size_t)read : 0; /* 0: no UTF-8 */
+        if (c < 0x80 ? (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F : size == 0)
             printf("\\x%02X", c);
+        else if (size > 1 && is_command(point))
+            printf("\\u%04" PRIX32, (uint32_t)point);
         else
-            putchar(c);
+            fwrite(text + at, 1, size, stdout);
+        at += size > 0 ? size : 1;
     }
 }
 
@@ -179,7 +217,7 @@ static void print_run(const struct tri_tokenizer *tokenizer, const int32_t *ids,
     printf("%s", trained ? colour ? "\033[32m" : "[" : colour ? "\033[2m" : "");
     if (tokenizer != NULL && tokenizer->decode(tokenizer, ids, count, false, &text) == TRI_OK &&
         !text.failed) {
-        print_safely(tri_text_data(&text));
+        print_safely(tri_text_data(&text), text.bytes);
     } else { /* data that was tokenized elsewhere */
         tri_error_clear();
         for (int64_t i = 0; i < count; i++)
@@ -254,10 +292,10 @@ static enum tri_status print_sequences(struct tri_run *run, int64_t samples, int
 enum tri_status tri_cli_inspect(struct tri_run *run, int64_t samples, int64_t tokens)
 {
     const struct tri_data_stats *stats = tri_dataset_stats(run->data);
-    printf("%" PRId64 " files, %" PRId64 " samples; an epoch trains on %" PRId64 " of %" PRId64
+    printf("%" PRId64 " file%s, %" PRId64 " sample%s; an epoch trains on %" PRId64 " of %" PRId64
            " tokens (%.1f%%)\n",
-           stats->files, stats->samples, stats->trained, stats->tokens,
-           percent((double)stats->trained, (double)stats->tokens));
+           stats->files, plural(stats->files), stats->samples, plural(stats->samples),
+           stats->trained, stats->tokens, percent((double)stats->trained, (double)stats->tokens));
     print_lengths(stats);
     print_policies(run);
     TRI_TRY(print_packing(run));

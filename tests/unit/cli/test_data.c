@@ -33,7 +33,7 @@ static void inspect_tells_what_training_will_see(void **state)
         "-n", "2", "--tokens", "30", "--epochs", "2", "--train_iters", "0", NULL};
     data("inspect", NULL, extra);
     assert_finished_well(&f);
-    shows("1 files, 60 samples; an epoch trains on ");
+    shows("1 file, 60 samples; an epoch trains on ");
     shows("lengths in tokens (60 samples, the longest has ");
     shows("  ##################################################");
     shows("too long: no sample is longer than 192 tokens");
@@ -80,6 +80,18 @@ static void inspect_shows_masks(void **state)
     data("inspect", NULL, NULL);
     assert_finished_well(&f);
     shows("sequence 0: 15 tokens, 3 trained, 1 document\nQ: who? A: [me.]\\x1B\n");
+}
+
+/* What a terminal takes for commands, or what turns text around, is shown as its number; nothing
+ * ends at a NUL. */
+static void inspect_shows_what_terminals_would_obey(void **state)
+{
+    (void)state;
+    put_text(in_scratch("train.jsonl"),
+             "{\"input_ids\": [65, 0, 66, 194, 155, 226, 128, 174, 195, 169, 127, 67]}\n");
+    data("inspect", NULL, NULL);
+    assert_finished_well(&f);
+    shows("A[\\x00B\\u009B\\u202E\u00e9\\x7FC]\n");
 }
 
 #define U   "<|im_start|>user\n"
@@ -271,6 +283,7 @@ int main(void)
         PROJECT_TEST(inspect_tells_what_training_will_see),
         PROJECT_TEST(inspect_counts_the_steps_of_training),
         PROJECT_TEST(inspect_shows_masks),
+        PROJECT_TEST(inspect_shows_what_terminals_would_obey),
         PROJECT_TEST(inspect_shows_each_mask_of_a_conversation),
         PROJECT_TEST(a_terminal_gets_colour_unless_told_not_to),
         PROJECT_TEST(inspect_weighs_every_policy),
