@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "verify/proof/proofs.h"
+#include "verify/sweeper.h"
 
 /* A folder among temporary files, made by the first rank: the others learn its name. (In a job of
  * several machines TMPDIR has to be on a disk that all of them see, as checkpoints have to be.) */
@@ -36,16 +37,21 @@ static enum tri_status prove_files(struct tri_report *r, const struct tri_subjec
                                    const char *program)
 {
     char folder[1024];
+    struct tri_sweeper sweeper = {.stop = -1};
     TRI_TRY(make_scratch(s->world, folder, sizeof folder));
+    bool owner = s->world == NULL || s->world->rank == 0;
+    if (owner)
+        tri_sweeper_open(folder, &sweeper);
     enum tri_status st = tri_prove_saves(r, s, folder);
     if (st == TRI_OK && program != NULL && s->world == NULL)
         st = tri_prove_kills(r, s, program, folder);
     else if (st == TRI_OK && r->to != NULL)
         fprintf(r->to, "left out: killing and resuming, which `trireme verify` without a launcher "
                        "does\n");
-    if (s->world != NULL && s->world->rank > 0)
+    if (!owner)
         return st;
     enum tri_status removed = tri_remove_folder(folder);
+    tri_sweeper_close(&sweeper);
     return st != TRI_OK ? st : removed;
 }
 

@@ -1,5 +1,7 @@
 /* `verify` passes on every kind of block, and fails when something is wrong: a gradient that gets
  * lost between ranks, a document that is seen by another one, a token that sees a later one. */
+#include <glob.h>
+
 #include "program.h"
 #include "unit/tiny_model.h"
 
@@ -83,6 +85,39 @@ static void the_program_kills_and_goes_on(void **state)
     assert_int_equal(count_entries(in_scratch("tmp")), 0);
     assert_false(has("out"));
     free(f);
+}
+
+/* Ended by a signal in the middle of its files, it still leaves nothing behind. */
+static void a_signal_leaves_no_files(void **state)
+{
+    (void)state;
+    const struct timespec nap = {.tv_nsec = 5000000};
+    char place[PROGRAM_PATH], files[PROGRAM_PATH + 8], recipe[PROGRAM_PATH];
+    glob_t found = {0};
+    put_recipe(tiny_models[0].config, "random");
+    snprintf(place, sizeof place, "%s", in_scratch("tmp"));
+    assert_int_equal(mkdir(place, 0777), 0);
+    snprintf(files, sizeof files, "%s/*/*", place);
+    snprintf(recipe, sizeof recipe, "%s", in_scratch("recipe.yml"));
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("TMPDIR", place, 1);
+        if (freopen("/dev/null", "w", stdout) != NULL)
+            execl(TEST_PROGRAM, TEST_PROGRAM, "verify", recipe, (char *)NULL);
+        _exit(127);
+    }
+    assert_true(child > 0);
+    for (int i = 0; i < 12000 && glob(files, 0, NULL, &found) != 0; i++)
+        nanosleep(&nap, NULL);
+    assert_int_equal(count_entries(place), 1);
+    globfree(&found);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    int how = 0;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFSIGNALED(how));
+    for (int i = 0; i < 2000 && count_entries(place) > 0; i++)
+        nanosleep(&nap, NULL);
+    assert_int_equal(count_entries(place), 0);
 }
 
 /* With a vocabulary of one token no probe can move anything: what proves nothing must not pass. */
@@ -389,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         VERIFY_TEST(passes_on_every_kind_of_block),
         VERIFY_TEST(the_program_kills_and_goes_on),
+        VERIFY_TEST(a_signal_leaves_no_files),
         VERIFY_TEST(the_program_fails_where_nothing_is_proven),
         VERIFY_TEST(shrinks_to_both_kinds_of_attention),
         VERIFY_TEST(shrinks_to_what_fits),
