@@ -1,4 +1,4 @@
-/* A part of a cache whose ends and hash are right and whose table and tokens are a stranger's. */
+/* A part of a cache whose ends and hashes are right and whose table and tokens are a stranger's. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 enum { KEY = 7, VOCAB = 1000, MOST_TOKENS = 1 << 16 };
 
+/* Make the hashes those of the tokens, where the sample fits before the table. */
+static void repair_sample(unsigned char *file, uint64_t table, struct tri_cache_entry *entry)
+{
+    struct tri_part_layout layout;
+    if (!tri_part_lay_out(entry, &layout) || entry->offset % 8 != 0 || entry->offset > table ||
+        layout.end > table - entry->offset)
+        return;
+    unsigned char *at = file + entry->offset;
+    uint64_t *hashes = (uint64_t *)(void *)(at + layout.hashes);
+    const int32_t *ids = (const int32_t *)(const void *)at;
+    const int32_t *labels = (const int32_t *)(const void *)(at + layout.labels);
+    const int64_t blocks = tri_part_blocks(entry->tokens);
+    for (int64_t b = 0; b < blocks; b++) {
+        const int64_t first = b * TRI_PART_BLOCK, left = entry->tokens - first;
+        hashes[b] = tri_part_block_hash(ids, entry->flags & TRI_CACHE_LABELS ? labels : NULL,
+                                        entry->flags & TRI_CACHE_BEGINS ? at + layout.begins : NULL,
+                                        first, left < TRI_PART_BLOCK ? left : TRI_PART_BLOCK);
+    }
+    entry->hash = tri_hash_bytes(TRI_HASH_START, hashes, (size_t)blocks * sizeof *hashes);
+}
+
 /* Make the ends what a part of this length would have, as far as the input leaves room. */
 static void repair(unsigned char *file, size_t bytes)
 {
@@ -24,8 +45,10 @@ static void repair(unsigned char *file, size_t bytes)
     const uint64_t room = (uint64_t)(end - file);
     if (footer.table % 8 == 0 && footer.table <= room) {
         footer.count = (int64_t)((room - footer.table) / sizeof(struct tri_cache_entry));
-        footer.hash = tri_part_hash(
-            (const struct tri_cache_entry *)(const void *)(file + footer.table), &footer);
+        struct tri_cache_entry *entries = (struct tri_cache_entry *)(void *)(file + footer.table);
+        for (int64_t i = 0; i < footer.count; i++)
+            repair_sample(file, footer.table, &entries[i]);
+        footer.hash = tri_part_hash(entries, &footer);
     }
     memcpy(end, &footer, sizeof footer);
 }

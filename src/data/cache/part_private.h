@@ -47,6 +47,27 @@ static inline size_t tri_part_padding(uint64_t bytes)
     return (size_t)((8 - bytes % 8) % 8);
 }
 
+/* Where the arrays of a sample are, in bytes from its ids, and where it ends. */
+struct tri_part_layout {
+    uint64_t labels, begins, hashes, end;
+};
+
+/* False: it cannot have so many tokens. */
+static inline bool tri_part_lay_out(const struct tri_cache_entry *entry,
+                                    struct tri_part_layout *out)
+{
+    if (entry->tokens < 1 || entry->tokens > INT64_MAX / 16)
+        return false;
+    const uint64_t bytes = (uint64_t)entry->tokens;
+    const uint64_t words = 4 * bytes + tri_part_padding(4 * bytes);
+    out->labels = words;
+    out->begins = out->labels + (entry->flags & TRI_CACHE_LABELS ? words : 0);
+    out->hashes =
+        out->begins + (entry->flags & TRI_CACHE_BEGINS ? bytes + tri_part_padding(bytes) : 0);
+    out->end = out->hashes + sizeof(uint64_t) * (uint64_t)tri_part_blocks(entry->tokens);
+    return true;
+}
+
 static inline uint64_t tri_part_hash(const struct tri_cache_entry *entries,
                                      const struct tri_part_footer *footer)
 {

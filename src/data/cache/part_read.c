@@ -17,31 +17,15 @@ static enum tri_status damaged(const char *path, const char *how)
                     how);
 }
 
-/* Bytes of a sample with all its arrays and hashes. */
-static bool extent(const struct tri_cache_entry *entry, uint64_t *bytes)
-{
-    const uint64_t tokens = (uint64_t)entry->tokens;
-    if (entry->tokens < 1 || entry->tokens > INT64_MAX / 16)
-        return false;
-    uint64_t size = 4 * tokens + tri_part_padding(4 * tokens);
-    if (entry->flags & TRI_CACHE_LABELS)
-        size *= 2;
-    if (entry->flags & TRI_CACHE_BEGINS)
-        size += tokens + tri_part_padding(tokens);
-    size += sizeof(uint64_t) * (uint64_t)tri_part_blocks(entry->tokens);
-    *bytes = size;
-    return true;
-}
-
 static bool table_is_sound(const struct tri_cache_entry *entries,
                            const struct tri_part_footer *footer)
 {
     for (int64_t i = 0; i < footer->count; i++) {
-        uint64_t bytes;
+        struct tri_part_layout layout;
         const struct tri_cache_entry *entry = &entries[i];
-        if (!extent(entry, &bytes) || entry->offset % 8 != 0 || entry->offset > footer->table ||
-            bytes > footer->table - entry->offset || entry->trained < 0 ||
-            entry->trained >= entry->tokens || entry->documents < 1)
+        if (!tri_part_lay_out(entry, &layout) || entry->offset % 8 != 0 ||
+            entry->offset > footer->table || layout.end > footer->table - entry->offset ||
+            entry->trained < 0 || entry->trained >= entry->tokens || entry->documents < 1)
             return false;
     }
     return true;
@@ -167,8 +151,12 @@ enum tri_status tri_part_sample(const struct tri_part *part, int64_t number,
     if (first < 0 || count < 0 || first > entry->tokens || count > entry->tokens - first)
         return tri_fail(TRI_INTERNAL, "token %" PRId64 " of a sample of %" PRId64, first + count,
                         entry->tokens);
+    struct tri_part_layout layout;
+    if (!tri_part_lay_out(entry, &layout)) /* the table was checked, and has changed since */
+        return damaged(part->path, "its table is damaged");
     const unsigned char *at = part->map.data + entry->offset;
-    const uint64_t bytes = 4 * (uint64_t)entry->tokens;
+    const unsigned char *begins = entry->flags & TRI_CACHE_BEGINS ? at + layout.begins : NULL;
+    const uint64_t *hashes = (const uint64_t *)(const void *)(at + layout.hashes);
     struct tri_sample sample = {
         .rules = rules,
         .tokens = entry->tokens,
@@ -176,15 +164,8 @@ enum tri_status tri_part_sample(const struct tri_part *part, int64_t number,
         .rendered = (entry->flags & TRI_CACHE_RENDERED) != 0,
         .ids = (int32_t *)(uintptr_t)at,
     };
-    at += bytes + tri_part_padding(bytes);
-    if (entry->flags & TRI_CACHE_LABELS) {
-        sample.labels = (int32_t *)(uintptr_t)at;
-        at += bytes + tri_part_padding(bytes);
-    }
-    const unsigned char *begins = entry->flags & TRI_CACHE_BEGINS ? at : NULL;
-    if (begins)
-        at += (uint64_t)entry->tokens + tri_part_padding((uint64_t)entry->tokens);
-    const uint64_t *hashes = (const uint64_t *)(const void *)at;
+    if (entry->flags & TRI_CACHE_LABELS)
+        sample.labels = (int32_t *)(uintptr_t)(at + layout.labels);
     if (!is_as_written(entry, &sample, begins, hashes, first, count) ||
         !tokens_are_sound(&sample, begins, first, count))
         return tri_fail(TRI_FORMAT,
