@@ -304,7 +304,6 @@ static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose pu
     TRI_TRY(tri_trainer_open(&config, &run->trainer));
     TRI_TRY(tri_arena_reserve(run->trainer->exec.arena, run->planned_bytes));
     if (strcmp(run->recipe->model.init, "random") == 0) {
-        tri_info("weights: random, seed %" PRId64, run->recipe->train.seed);
         if (purpose == TRI_RUN_EVAL)
             tri_warn("model.init is random, so an untrained model is evaluated: for the one in "
                      "model.name_or_path add --model.init checkpoint");

@@ -111,10 +111,12 @@ static void a_finished_run_stays_finished(void **state)
     struct stat before, after;
     assert_int_equal(stat(in_scratch("out/checkpoint-12/model.safetensors"), &before), 0);
     assert_null(strstr(f.err, "nothing left"));
+    assert_non_null(strstr(f.err, "weights: random, seed"));
     project_run("train", NULL, NULL, &f);
     assert_finished_well(&f);
     assert_non_null(strstr(
         f.err, "nothing left to do: 12 of 12 steps are done; raise epochs or train_iters\n"));
+    assert_null(strstr(f.err, "weights: random")); /* they are the checkpoint's */
     assert_int_equal(stat(in_scratch("out/checkpoint-12/model.safetensors"), &after), 0);
     assert_true(before.st_ino == after.st_ino);
     json_t *lines = metrics_of("out");
