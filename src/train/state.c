@@ -115,9 +115,10 @@ enum tri_status tri_state_give_tensors(struct tri_run *run)
     return TRI_OK;
 }
 
-/* The tensor of the file, which is not aligned, to the rows that this rank holds. */
+/* The tensor of the file, which is not aligned, to the rows that this rank holds. *hash is mixed
+ * with all of it. */
 static enum tri_status read_tensor(struct tensors *t, int i, const struct tri_st_tensor *from,
-                                   struct tri_flat *to)
+                                   struct tri_flat *to, uint64_t *hash)
 {
     const struct tri_hf_tensor *hf = &t->run->model->hf[i];
     int64_t at_once = tri_hf_rows_at_once(hf, TRI_HF_PIECE);
@@ -126,12 +127,15 @@ static enum tri_status read_tensor(struct tensors *t, int i, const struct tri_st
         int64_t rows = hf->dim[0] - row < at_once ? hf->dim[0] - row : at_once;
         memcpy(t->room, (const char *)from->data + (size_t)row * row_bytes,
                (size_t)rows * row_bytes);
+        if (t->run->mesh.world != NULL)
+            *hash = tri_facts_hash(*hash, t->room, rows * tri_hf_width(hf));
         TRI_TRY(tri_hf_scatter_rows(t->run->model, i, row, rows, t->room, tri_flat_sink, to));
     }
     return TRI_OK;
 }
 
-static enum tri_status read_tensors(struct tensors *t, const struct tri_st *file)
+static enum tri_status read_tensors(struct tensors *t, const struct tri_st *file,
+                                    struct tri_text *facts)
 {
     for (int k = 0; k < t->num_kinds; k++)
         for (int i = 0; i < t->run->model->num_hf; i++) {
@@ -144,21 +148,30 @@ static enum tri_status read_tensors(struct tensors *t, const struct tri_st *file
                 return tri_fail(TRI_FORMAT,
                                 "optimizer.safetensors: '%s' is missing or has another shape",
                                 name);
-            TRI_TRY(read_tensor(t, i, from, &t->kinds[k].flat));
+            uint64_t hash = 0;
+            char text[24];
+            TRI_TRY(read_tensor(t, i, from, &t->kinds[k].flat, &hash));
+            snprintf(text, sizeof text, "%016" PRIx64, hash);
+            tri_facts_add(facts, name, text);
         }
-    return TRI_OK;
+    if (facts->failed)
+        return tri_fail(TRI_NOMEM, "no memory to compare the optimizer");
+    return tri_facts_agree(t->run->mesh.world, "the hash of the optimizer's ",
+                           "give all ranks the same checkpoint", facts);
 }
 
 enum tri_status tri_state_load_tensors(struct tri_run *run, const char *folder)
 {
     struct tensors tensors;
+    struct tri_text facts = {0};
     struct tri_st *file = NULL;
     TRI_TRY(open_tensors(run, &tensors));
     char *path = tri_path_join(folder, "optimizer.safetensors");
     enum tri_status st = path == NULL ? tri_fail(TRI_NOMEM, "no memory to load the optimizer")
                                       : tri_st_open(path, &file);
     if (st == TRI_OK)
-        st = read_tensors(&tensors, file);
+        st = read_tensors(&tensors, file, &facts);
+    tri_text_free(&facts);
     tri_st_close(file);
     free(path);
     free(tensors.room);

@@ -61,11 +61,13 @@ prepare
 sed -i 's/"rms_norm_eps": [^,}]*/"rms_norm_eps": 0.5/' "$folder/1/model/config.json"
 refused "the model's rms_norm_eps is [^ ]* on rank 0 and 0.5 on rank 1"
 
-# One bit of the last weight.
-weights=$folder/1/model/model.safetensors
-last=$(tail -c 3 "$weights" | head -c 1 | od -An -tu1)
-printf "\\x$(printf %02x $((last ^ 1)))" |
-    dd of="$weights" bs=1 seek=$(($(stat -c %s "$weights") - 3)) conv=notrunc status=none
+flip() { # FILE: one bit of its last number
+    local last
+    last=$(tail -c 3 "$1" | head -c 1 | od -An -tu1)
+    printf "\\x$(printf %02x $((last ^ 1)))" |
+        dd of="$1" bs=1 seek=$(($(stat -c %s "$1") - 3)) conv=notrunc status=none
+}
+flip "$folder/1/model/model.safetensors"
 refused 'the hash of the weights of [a-z0-9._]*weight is [0-9a-f]* on rank 0 and [0-9a-f]* on rank 1'
 
 refused 'sequence_parallel_size is 0 on rank 0 and 1 on rank 1' --sequence_parallel_size 1
@@ -80,5 +82,15 @@ refused 'ranks disagree on the evaluation data'
 # A checkpoint that only one machine has.
 sed -i 's/output_dir: out,/output_dir: out, save_every_n_steps: 1,/' "$folder"/[01]/recipe.yml
 train || { cat "$folder/text"; exit 1; }
+cp -r "$folder/0/out" "$folder/kept"
 refused 'ranks disagree on the newest checkpoint'
+
+# Or that is damaged on one of them.
+for machine in 0 1; do
+    rm -r "$folder/$machine/out"
+    cp -r "$folder/kept" "$folder/$machine/out"
+    rm -r "$folder/$machine/out/checkpoint-2"
+done
+flip "$folder/1/out/checkpoint-1/optimizer.safetensors"
+refused "the hash of the optimizer's [mv][.][a-z0-9._]*weight is [0-9a-f]* on rank 0 and [0-9a-f]* on rank 1"
 echo "ranks that differ are told so"
