@@ -34,7 +34,7 @@ static void print_front_page(void)
         "         output_dir: out\n"
         "\n"
         "  2. trireme data inspect my.yml    see what will be trained on\n"
-        "  3. trireme rehearse my.yml        see in seconds what a step needs\n"
+        "  3. trireme rehearse my.yml        see what a step needs\n"
         "  4. trireme train my.yml           train; type it again to go on where it stopped\n"
         "  5. out/ is a Hugging Face model: load it in Transformers or vLLM as it is\n"
         "\n"

@@ -23,6 +23,7 @@ static void print(const struct tri_rehearsal *r)
     printf("  step           %9.3f GiB  %.1f KiB a token\n", gib(r->plan.step),
            (double)r->plan.step / 1024 / (double)r->tokens);
     printf("  planned peak   %9.3f GiB\n", gib(r->plan.total));
+    printf("  available      %9.3f GiB\n", gib(r->available));
     printf("  measured peak  %9.3f GiB  in the arena\n", gib(r->arena_peak));
     printf("  resident peak  %9.3f GiB  of the process\n", gib(r->rss_peak));
     printf("  allocation trace %016" PRIx64 " (planned %016" PRIx64 ")\n", r->trace, r->plan.trace);

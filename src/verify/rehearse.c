@@ -68,6 +68,7 @@ static enum tri_status rehearse(struct tri_run *run, struct tri_backend *dry,
     TRI_TRY(plan_step(recipe, &config, r));
     r->ranks = world != NULL ? world->size : 1;
     r->zero_stage = config.zero_stage;
+    r->available = config.capacity;
     config.backend = dry;
     config.progress = (struct tri_pass_progress){.ctx = run, .report = tri_run_report};
     TRI_TRY(tri_trainer_open(&config, &trainer));

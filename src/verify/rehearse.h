@@ -13,6 +13,7 @@ struct tri_rehearsal {
     uint64_t trace;              /* of what the rehearsal allocated; equals plan.trace */
     size_t arena_peak;           /* bytes; equals plan.total */
     size_t rss_peak;             /* of the process */
+    size_t available;            /* bytes that a run could take */
     double seconds;
 };
 
