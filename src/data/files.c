@@ -119,7 +119,8 @@ static enum tri_status add_path(struct tri_data_files *files, char *path)
             "and name its files (docs/data.md converts Parquet)",
             path, path);
     if (stat(path, &info) != 0)
-        return tri_fail_errno(errno, "cannot read %s", path);
+        return tri_fail_errno(errno, "data.sources or data.eval_sources%s: cannot read %s",
+                              path[0] == '/' ? "" : " (relative to where trireme runs)", path);
     return S_ISDIR(info.st_mode) ? add_folder(files, path) : add_file(files, path, &info);
 }
 
