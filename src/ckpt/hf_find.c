@@ -62,6 +62,11 @@ static enum tri_status find_snapshot(const char *id, const char *cache, struct t
     tri_text_printf(out, "/refs/main");
     if (out->failed)
         return tri_fail(TRI_NOMEM, "no memory to look for model %s", id);
+    if (!tri_path_exists(tri_text_data(out)) && slash == NULL)
+        return tri_fail(TRI_IO,
+                        "model %s: there is no such folder below the current one, nor such a model "
+                        "in the Hugging Face cache %s: give the folder's path, or ORG/NAME",
+                        id, cache);
     if (!tri_path_exists(tri_text_data(out)))
         return tri_fail(TRI_IO,
                         "model %s is neither a folder nor in the Hugging Face cache %s: Trireme "

@@ -764,6 +764,7 @@ static void finds_folders(void **state)
     find_fails("a/b/c", TRI_IO, "not a hub id");
     find_fails("a/", TRI_IO, "not a hub id");
     find_fails("a b", TRI_IO, "not a hub id");
+    find_fails("no-such-model", TRI_IO, "give the folder's path, or ORG/NAME");
 }
 
 static void put_snapshot(const char *cache, const char *id, bool with_config)
