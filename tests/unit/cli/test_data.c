@@ -42,6 +42,7 @@ static void inspect_tells_what_training_will_see(void **state)
     shows("data.packing_strategy: in_order makes ");
     shows("(1 micro_batch_size x 1 gradient_accumulation_steps x 1 replicas)");
     shows("epochs: 2, so ");
+    assert_null(strstr(f.out, "filled up")); /* a sequence a step */
     shows("what is trained is in [brackets]");
     shows("\nsequence 0: ");
     shows("\nsequence 1: ");
@@ -92,6 +93,10 @@ static void inspect_shows_what_terminals_would_obey(void **state)
     data("inspect", NULL, NULL);
     assert_finished_well(&f);
     shows("A[\\x00B\\u009B\\u202E\u00e9\\x7FC]\n");
+    static const char *const two[] = {"--train_iters",      "0", "--epochs", "1",
+                                      "--micro_batch_size", "2", NULL};
+    data("inspect", NULL, two);
+    shows("so 1 step; the last one is filled up from the next epoch\n");
 }
 
 #define U   "<|im_start|>user\n"
