@@ -201,3 +201,12 @@ char *tri_path_join(const char *folder, const char *name)
         snprintf(path, room, "%.*s%s%s", (int)length, folder, separator, name);
     return path;
 }
+
+char *tri_path_append(const char *path, const char *ending)
+{
+    size_t room = strlen(path) + strlen(ending) + 1;
+    char *out = malloc(room);
+    if (out != NULL)
+        snprintf(out, room, "%s%s", path, ending);
+    return out;
+}

@@ -54,6 +54,9 @@ bool tri_path_is_folder(const char *path);
 /* "a/b": caller frees. NULL when memory is out. */
 char *tri_path_join(const char *folder, const char *name);
 
+/* The path with an ending such as ".lock" behind it: caller frees. NULL when memory is out. */
+char *tri_path_append(const char *path, const char *ending);
+
 /* Make write number `nth` from now (1: the next) fail as if the disk were full; 0 turns it off.
  * The environment variable TRIREME_FAIL_WRITE sets it at start. */
 void tri_file_fail_at(int64_t nth);

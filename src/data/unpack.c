@@ -1,12 +1,9 @@
 #include "data/unpack.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,6 +12,7 @@
 #include "base/log.h"
 #include "data/fingerprint.h"
 #include "data/json_list.h"
+#include "data/lock.h"
 
 enum { NAME_BYTES = 120, SUM_BYTES = 48, WINDOW_BYTES = 16 << 20 };
 static const double quiet_seconds = 2; /* shorter work says nothing */
@@ -133,15 +131,6 @@ static enum tri_status write_copy(const char *path, enum tri_coding coding, bool
     return st;
 }
 
-static char *with_ending(const char *path, const char *ending)
-{
-    const size_t room = strlen(path) + strlen(ending) + 1;
-    char *joined = malloc(room);
-    if (joined)
-        snprintf(joined, room, "%s%s", path, ending);
-    return joined;
-}
-
 /* What the .sum beside a copy says of it, as the copy is now. */
 static enum tri_status sum_of(const char *copy, char out[static SUM_BYTES])
 {
@@ -182,27 +171,14 @@ static enum tri_status find_copy(const char *copy, const char *sum, bool *out)
 /* Held by whoever unpacks; goes with the process that has it. */
 static enum tri_status lock(const char *copy, int *out)
 {
-    char *path = with_ending(copy, ".lock");
+    char waiting[512];
+    char *path = tri_path_append(copy, ".lock");
     if (!path)
         return tri_fail(TRI_NOMEM, "no memory for a path");
-    const int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-    enum tri_status st = fd < 0 ? tri_fail_errno(errno, "cannot write %s", path) : TRI_OK;
-    int rc = st == TRI_OK ? flock(fd, LOCK_EX | LOCK_NB) : 0;
-    if (rc != 0 && errno == EWOULDBLOCK) {
-        tri_info("waiting for whoever unpacks %s", copy);
-        while ((rc = flock(fd, LOCK_EX)) != 0 && errno == EINTR)
-            ;
-    }
-    if (rc != 0)
-        st = tri_fail_errno(errno, "cannot lock %s", path);
+    snprintf(waiting, sizeof waiting, "waiting for whoever unpacks %s", copy);
+    enum tri_status st = tri_data_lock(path, waiting, out);
     free(path);
-    if (st != TRI_OK) {
-        if (fd >= 0)
-            (void)close(fd);
-        return st;
-    }
-    *out = fd;
-    return TRI_OK;
+    return st;
 }
 
 /* The sum comes last: a copy without one is made again. */
@@ -221,7 +197,7 @@ static enum tri_status make_copy(const char *path, enum tri_coding coding, bool 
 {
     int fd = -1;
     bool there = false;
-    char *sum = with_ending(copy, ".sum");
+    char *sum = tri_path_append(copy, ".sum");
     enum tri_status st;
     if (!sum)
         return tri_fail(TRI_NOMEM, "no memory for a path");

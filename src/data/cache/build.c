@@ -1,11 +1,8 @@
 /* Making a cache: one pass over the data, written part by part. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -13,6 +10,7 @@
 #include "base/log.h"
 #include "data/cache/card.h"
 #include "data/cache/part.h"
+#include "data/lock.h"
 #include "data/options.h"
 #include "data/unpack.h"
 
@@ -119,37 +117,6 @@ static enum tri_status make(const char *folder, const char *building,
     return tri_rename_folder(building, folder);
 }
 
-/* Only one process at a time; the lock goes with the file descriptor. */
-static enum tri_status take_lock(const char *path, int *out)
-{
-    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0)
-        return tri_fail_errno(errno, "%s", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        tri_info("waiting for the process that is making this cache");
-        int rc;
-        do
-            rc = flock(fd, LOCK_EX);
-        while (rc != 0 && errno == EINTR);
-        if (rc != 0) {
-            const int code = errno;
-            close(fd);
-            return tri_fail_errno(code, "cannot lock %s", path);
-        }
-    }
-    *out = fd;
-    return TRI_OK;
-}
-
-static char *with_ending(const char *path, const char *ending)
-{
-    const size_t room = strlen(path) + strlen(ending) + 1;
-    char *out = malloc(room);
-    if (out)
-        snprintf(out, room, "%s%s", path, ending);
-    return out;
-}
-
 enum tri_status tri_cache_build(const char *home, const struct tri_cache_key *key,
                                 const struct tri_data_files *files,
                                 const struct tri_sample_rules *rules, uint64_t part_bytes)
@@ -160,9 +127,11 @@ enum tri_status tri_cache_build(const char *home, const struct tri_cache_key *ke
     if (st == TRI_OK)
         st = tri_cache_path(home, key, &folder);
     if (st == TRI_OK) {
-        building = with_ending(folder, ".building");
-        lock = with_ending(folder, ".lock");
-        st = building && lock ? take_lock(lock, &fd) : tri_fail(TRI_NOMEM, "no memory for a path");
+        building = tri_path_append(folder, ".building");
+        lock = tri_path_append(folder, ".lock");
+        st = building && lock
+                 ? tri_data_lock(lock, "waiting for the process that is making this cache", &fd)
+                 : tri_fail(TRI_NOMEM, "no memory for a path");
     }
     if (st == TRI_OK && !tri_cache_exists(home, key))
         st = make(folder, building, key, files, rules, part_bytes);
