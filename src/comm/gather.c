@@ -13,7 +13,23 @@ enum tri_status tri_comm_gather(struct tri_comm *comm, const int64_t *values, in
     return comm != NULL ? comm->ops->reduce_host(comm, all, size * n, TRI_I64, TRI_SUM) : TRI_OK;
 }
 
-enum { TEXT_WORDS = 64 };
+enum tri_status tri_comm_hand_round(struct tri_comm *comm, int root, void *bytes, size_t count)
+{
+    enum { WORDS = 1 << 14 };
+    int64_t words[WORDS];
+    char *at = bytes;
+    /* All but the root add zeros. */
+    for (size_t done = 0; done < count; done += sizeof words) {
+        size_t n = count - done < sizeof words ? count - done : sizeof words;
+        int64_t used = (int64_t)((n + 7) / 8);
+        memset(words, 0, (size_t)used * sizeof *words);
+        if (comm->rank == root)
+            memcpy(words, at + done, n);
+        TRI_TRY(comm->ops->reduce_host(comm, words, used, TRI_I64, TRI_SUM));
+        memcpy(at + done, words, n);
+    }
+    return TRI_OK;
+}
 
 enum tri_status tri_comm_all_well(struct tri_comm *comm, enum tri_status mine)
 {
@@ -21,19 +37,15 @@ enum tri_status tri_comm_all_well(struct tri_comm *comm, enum tri_status mine)
         return mine;
     /* The least rank that failed; ranks that are well give one that does not exist. */
     int64_t first = mine == TRI_OK ? comm->size : comm->rank;
-    char text[TEXT_WORDS * sizeof(int64_t)] = "";
-    snprintf(text, sizeof text, "%s", tri_error_text());
+    struct {
+        enum tri_status status;
+        int rank;
+        char text[512];
+    } news = {.status = mine, .rank = comm->world_rank};
+    snprintf(news.text, sizeof news.text, "%s", tri_error_text());
     TRI_TRY(comm->ops->reduce_host(comm, &first, 1, TRI_I64, TRI_MIN));
     if (first == comm->size)
         return TRI_OK;
-    int64_t words[2 + TEXT_WORDS] = {0};
-    if (first == comm->rank) {
-        words[0] = mine;
-        words[1] = comm->world_rank;
-        memcpy(words + 2, text, sizeof text);
-    }
-    TRI_TRY(comm->ops->reduce_host(comm, words, 2 + TEXT_WORDS, TRI_I64, TRI_SUM));
-    memcpy(text, words + 2, sizeof text);
-    text[sizeof text - 1] = '\0';
-    return tri_fail((enum tri_status)words[0], "rank %d: %s", (int)words[1], text);
+    TRI_TRY(tri_comm_hand_round(comm, (int)first, &news, sizeof news));
+    return tri_fail(news.status, "rank %d: %s", news.rank, news.text);
 }

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "ckpt/hf_rows.h"
 #include "comm/gather.h"
+#include "data/fingerprint.h"
 
 void tri_facts_add(struct tri_text *facts, const char *key, const char *value)
 {
@@ -49,22 +50,6 @@ static uint64_t hash_text(const struct tri_text *text)
     return tri_hash_bytes(TRI_HASH_START, tri_text_data(text), text->bytes);
 }
 
-/* bytes (count) of rank `root` on all ranks, built on sums alone like tri_comm_gather. */
-static enum tri_status hand_round(struct tri_comm *world, int root, char *bytes, size_t count)
-{
-    size_t words = (count + 7) / 8;
-    int64_t *room = calloc(words + 1, sizeof *room);
-    if (room == NULL)
-        return tri_fail(TRI_NOMEM, "no memory to compare ranks");
-    if (world->rank == root)
-        memcpy(room, bytes, count);
-    enum tri_status st = world->ops->reduce_host(world, room, (int64_t)words, TRI_I64, TRI_SUM);
-    if (st == TRI_OK)
-        memcpy(bytes, room, count);
-    free(room);
-    return st;
-}
-
 /* Find the difference between rank 0 and rank `other` and tell it everywhere. */
 static enum tri_status tell(struct tri_comm *world, int other, const char *what, const char *advice,
                             const struct tri_text *facts)
@@ -78,12 +63,12 @@ static enum tri_status tell(struct tri_comm *world, int other, const char *what,
         return tri_fail(TRI_NOMEM, "no memory to compare ranks");
     if (world->rank == 0)
         memcpy(first.data, facts->data, facts->bytes);
-    enum tri_status st = hand_round(world, 0, first.data, first.bytes);
+    enum tri_status st = tri_comm_hand_round(world, 0, first.data, first.bytes);
     if (st == TRI_OK && world->rank == other && tri_facts_differ(&first, facts, &d))
         snprintf(said, sizeof said, "%s%.80s is %.100s on rank 0 and %.100s on rank %d", what,
                  d.key, d.a, d.b, other);
     if (st == TRI_OK)
-        st = hand_round(world, other, said, sizeof said);
+        st = tri_comm_hand_round(world, other, said, sizeof said);
     free(first.data);
     TRI_TRY(st);
     said[sizeof said - 1] = '\0';
@@ -109,30 +94,6 @@ enum tri_status tri_facts_agree(struct tri_comm *world, const char *what, const 
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */
-
-uint64_t tri_facts_hash(uint64_t hash, const float *data, int64_t count)
-{
-    /* Lanes that do not wait for each other. */
-    enum { LANES = 4, AT_ONCE = 2 * LANES };
-    uint64_t lane[LANES];
-    for (int k = 0; k < LANES; k++)
-        lane[k] = hash + (uint64_t)k;
-    int64_t i = 0;
-    for (; i + AT_ONCE <= count; i += AT_ONCE) {
-        uint64_t words[LANES];
-        memcpy(words, data + i, sizeof words);
-        for (int k = 0; k < LANES; k++)
-            lane[k] = tri_hash_word(lane[k], words[k]);
-    }
-    for (; i < count; i++) {
-        uint32_t word;
-        memcpy(&word, data + i, sizeof word);
-        lane[0] = tri_hash_word(lane[0], word);
-    }
-    for (int k = 1; k < LANES; k++)
-        lane[0] = tri_hash_word(lane[0], lane[k]);
-    return tri_hash_word(lane[0], (uint64_t)count);
-}
 
 /* A sink before the sink. */
 struct hashed {
@@ -167,7 +128,8 @@ static enum tri_status hash_rows(void *ctx, int param, int64_t row, int64_t rows
 #pragma omp parallel for schedule(static) reduction(+ : sum)
     for (int64_t i = 0; i < rows; i++) {
         uint64_t start = tri_hash_word(TRI_HASH_START + (uint64_t)param, (uint64_t)(row + i));
-        sum += tri_facts_hash(start, data + i * width, width);
+        sum += tri_fingerprint(start, (const unsigned char *)(data + i * width),
+                               (size_t)width * sizeof *data);
     }
     h->hash[h->last] += sum;
     return h->sink(h->ctx, param, row, rows, data);

@@ -31,7 +31,4 @@ enum tri_status tri_facts_agree(struct tri_comm *world, const char *what, const 
 enum tri_status tri_facts_load(struct tri_comm *world, const struct tri_model *model,
                                const char *folder, tri_rows_sink *sink, void *ctx);
 
-/* Mix float32 values into a running hash, faster than byte by byte. */
-uint64_t tri_facts_hash(uint64_t hash, const float *data, int64_t count);
-
 #endif

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "ckpt/hf_rows.h"
+#include "data/fingerprint.h"
 #include "train/facts.h"
 #include "trireme/trireme.h"
 
@@ -128,7 +129,8 @@ static enum tri_status read_tensor(struct tensors *t, int i, const struct tri_st
         memcpy(t->room, (const char *)from->data + (size_t)row * row_bytes,
                (size_t)rows * row_bytes);
         if (t->run->mesh.world != NULL)
-            *hash = tri_facts_hash(*hash, t->room, rows * tri_hf_width(hf));
+            *hash =
+                tri_fingerprint(*hash, (const unsigned char *)t->room, (size_t)rows * row_bytes);
         TRI_TRY(tri_hf_scatter_rows(t->run->model, i, row, rows, t->room, tri_flat_sink, to));
     }
     return TRI_OK;

@@ -54,25 +54,23 @@ static enum tri_status by_exchange(struct tri_comm *comm, const void *send,
     return st;
 }
 
-/* Piece by piece, the messages of one sender after the other: all but the sender add zeros, and
- * each keeps what is its own. */
+/* Piece by piece, the messages of one sender after the other, of which each keeps what is its
+ * own. */
 static enum tri_status sum_of(struct tri_comm *comm, int sender, const char *send, int64_t total,
                               int64_t own_begin, int64_t own_bytes, char *recv)
 {
-    enum { WORDS = 1 << 14 };
-    int64_t words[WORDS];
-    const int64_t piece = WORDS * (int64_t)sizeof *words;
+    enum { PIECE = 1 << 17 };
+    char room[PIECE];
+    const int64_t piece = PIECE;
     for (int64_t done = 0; done < total; done += piece) {
         int64_t n = total - done < piece ? total - done : piece;
-        memset(words, 0, sizeof words);
         if (sender == comm->rank)
-            memcpy(words, send + done, (size_t)n);
-        TRI_TRY(comm->ops->reduce_host(comm, words, (n + 7) / 8, TRI_I64, TRI_SUM));
+            memcpy(room, send + done, (size_t)n);
+        TRI_TRY(tri_comm_hand_round(comm, sender, room, (size_t)n));
         int64_t begin = own_begin > done ? own_begin : done;
         int64_t end = own_begin + own_bytes < done + n ? own_begin + own_bytes : done + n;
         if (begin < end)
-            memcpy(recv + (begin - own_begin), (const char *)words + (begin - done),
-                   (size_t)(end - begin));
+            memcpy(recv + (begin - own_begin), room + (begin - done), (size_t)(end - begin));
     }
     return TRI_OK;
 }
