@@ -8,16 +8,9 @@
 
 #include "base/text.h"
 #include "data/json_list.h"
+#include "fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition);                  \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static enum tri_status keep(void *ctx, const void *data, size_t bytes, size_t used)
 {

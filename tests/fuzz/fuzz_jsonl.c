@@ -10,18 +10,11 @@
 #include "data/batch.h"
 #include "data/formats/chat.h"
 #include "data/sample.h"
+#include "fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 enum { VOCAB = 300, MAX_TOKENS = 1 << 16 };
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition);                  \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 /* Tokens [first, first + count) make a batch that agrees with what was measured. */
 static void check_cut(const struct tri_sample *sample, int64_t first, int64_t count,

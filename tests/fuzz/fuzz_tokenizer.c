@@ -7,20 +7,13 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "fuzz/check.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 enum { MOST_IDS = 4096 };
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition);                  \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void check_error(void)
 {

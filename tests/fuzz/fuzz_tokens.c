@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz/check.h"
 #include "text/bytechar.h"
 #include "text/subword.h"
 #include "text/tokenizer_json.h"
@@ -13,15 +14,6 @@
 #include "text/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "line %d: %s does not hold (%s)\n", __LINE__, #condition,              \
-                    tri_error_text());                                                             \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static const char *const merges[] = {"a b",
                                      "ab c",

@@ -2,9 +2,7 @@
 # Ranks of machines with folders of their own: another config.json, other weights, another recipe or
 # other data on one of them end the job before its first step, and the error says what differs.
 # Usage: agree.sh MPIRUN TRIREME GOLDEN
-set -euo pipefail
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+. "$(dirname "$0")/job.sh"
 mpirun=$1 trireme=$2 golden=$3
 
 folder=$(mktemp -d)

@@ -2,9 +2,7 @@
 # One of four processes is killed while it trains with ZeRO: the job ends and names it, and two
 # ranks in another stage go on from the last checkpoint with the losses of a run that nobody
 # disturbed. Usage: kill.sh MPIRUN TRIREME GOLDEN
-set -euo pipefail
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+. "$(dirname "$0")/job.sh"
 mpirun=$1 trireme=$2 golden=$3
 
 folder=$(mktemp -d)
@@ -28,17 +26,13 @@ for ((tries = 0; tries < 600; tries++)); do
     [ -d "$folder/out/checkpoint-6" ] && break
     sleep 0.1
 done
-victim=$(pgrep -P $job | tail -1)
-# MPICH's launcher starts ranks from a proxy, and ends all at once when one is gone: nobody is left
-# to name it.
-hydra=$("$mpirun" --version | grep -ci hydra || true)
-[ "$hydra" -eq 0 ] || victim=$(pgrep -P "$victim" | tail -1)
-kill -9 "$victim"
+kill -9 "$(ranks_of "$mpirun" $job | tail -1)"
 if wait $job; then
     echo "a job with a killed rank must end with an error"
     exit 1
 fi
-[ "$hydra" -gt 0 ] || grep -q 'rank [0-9].*signal 9' "$folder/text" || {
+# MPICH's launcher ends all ranks at once when one is gone: nobody is left to name it.
+is_hydra "$mpirun" || grep -q 'rank [0-9].*signal 9' "$folder/text" || {
     tail -5 "$folder/text"
     echo "nobody named the rank that was killed"
     exit 1

@@ -1,9 +1,7 @@
 #!/bin/bash
 # Run the MPI collectives on several numbers of processes, and the two ways in which a rank can be
 # lost. Usage: run.sh MPIRUN PROGRAM
-set -euo pipefail
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+. "$(dirname "$0")/job.sh"
 
 for ranks in 1 2 3 5; do
     timeout 60 "$1" -np $ranks "$2"

@@ -2,9 +2,7 @@
 # A job that is asked to stop saves and ends well, whichever of its ranks hears of it: one that is
 # not the first, all of them several times, or the launcher, which passes SIGUSR1 on.
 # Usage: stop.sh MPIRUN TRIREME GOLDEN
-set -euo pipefail
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+. "$(dirname "$0")/job.sh"
 mpirun=$1 trireme=$2 golden=$3
 
 folder=$(mktemp -d)
@@ -27,22 +25,12 @@ fail() {
     exit 1
 }
 
-# The ranks of the job, which MPICH's launcher starts from a proxy.
-ranks_of() {
-    local children
-    children=$(pgrep -P "$1")
-    if "$mpirun" --version | grep -qi hydra; then
-        children=$(pgrep -P "$(head -1 <<<"$children")")
-    fi
-    echo "$children"
-}
-
 signal() {
     case $1 in
-    rank) kill -TERM "$(ranks_of "$job" | sort -n | tail -1)" ;;
+    rank) kill -TERM "$(ranks_of "$mpirun" "$job" | sort -n | tail -1)" ;;
     all)
         local ranks
-        ranks=$(ranks_of "$job")
+        ranks=$(ranks_of "$mpirun" "$job")
         # shellcheck disable=SC2086
         for number in TERM TERM USR1 USR2 TERM; do
             kill -$number $ranks 2>/dev/null || true

@@ -1,9 +1,7 @@
 #!/bin/bash
 # `trireme verify` with a process a rank: all rows are within their bounds, one rank speaks, and
 # nothing is left among temporary files. Usage: verify.sh MPIRUN TRIREME GOLDEN
-set -euo pipefail
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1
+. "$(dirname "$0")/job.sh"
 mpirun=$1 trireme=$2 golden=$3
 
 folder=$(mktemp -d)
