@@ -3,7 +3,9 @@
  * What counts is all that would not be there with one rank: the all-to-all, and copies. RoPE is
  * there anyway: it writes queries and keys into the blocks that are sent, and reads those of their
  * gradients that arrive. Values and theirs have no RoPE, so the time of copying them into blocks
- * and out of them counts. The output and its gradient are plain matrices, whose packing counts.
+ * and out of them counts. Products write the gradient of the output into blocks. The output itself
+ * comes back into a matrix, because a product over blocks would round the residual once for each
+ * rank; its unpacking counts.
  * Each row passes when it reaches 0.80 of the rate of its raw exchange on cards, or takes 1.5 times
  * as long on the CPU; a row below is LOW, and the exit code is 1.
  *
@@ -33,11 +35,12 @@ static const double MOST_TIME = 1.5;   /* times the raw exchange, on the CPU */
 struct problem {
     struct tri_exchange x;
     struct exchange_machine *m;
-    struct tri_exchange_part qkv[2]; /* queries; keys and values: in blocks */
-    struct tri_exchange_part output;
-    struct tri_view v; /* (rows, Hk*D): the values in their product */
-    bool low;          /* some row is */
-    size_t bytes;      /* of the raw exchange */
+    struct tri_exchange_part qkv[2];          /* queries; keys and values: in blocks */
+    struct tri_exchange_part output;          /* a matrix */
+    struct tri_exchange_part output_gradient; /* in blocks */
+    struct tri_view v;                        /* (rows, Hk*D): the values in their product */
+    bool low;                                 /* some row is */
+    size_t bytes;                             /* of the raw exchange */
     void *from, *to;
 };
 
@@ -74,7 +77,7 @@ static enum tri_status run_output(void *ctx)
 static enum tri_status run_output_gradient(void *ctx)
 {
     const struct problem *p = ctx;
-    return tri_exchange_to_heads(&p->x, 0, &p->output, 1);
+    return tri_exchange_to_heads(&p->x, 0, &p->output_gradient, 1);
 }
 
 static enum tri_status run_gradients(void *ctx)
@@ -179,6 +182,7 @@ enum tri_status bench_exchange(struct tri_comm *comm, struct exchange_machine *m
         .blocks = true};
     p.output = (struct tri_exchange_part){
         .kind = TRI_HEADS_QUERY, .local = get_view(m, rows, HEADS * HEAD_SIZE), .heads = q_heads};
+    p.output_gradient = p.qkv[0]; /* of the same shape */
     p.v = tri_view_cols(get_view(m, rows, 2 * KV_HEADS * HEAD_SIZE), KV_HEADS * HEAD_SIZE,
                         KV_HEADS * HEAD_SIZE);
     p.from = m->get((size_t)(rows * all) * tri_dtype_bytes(m->dtype));

@@ -129,7 +129,7 @@ enum tri_status tri_attn_output(const struct tri_net *net, int64_t layer, struct
 
 /* The gradients of one chunk on both sides of the exchange. */
 struct gradients {
-    struct tri_view dout, dout_heads;    /* (t, Hq*D), (n, hq*D) */
+    struct tri_view dout, dout_heads;    /* (t, Hq*D), in blocks with several ranks; (n, hq*D) */
     struct tri_view o_heads;             /* (n, hq*D) */
     struct tri_view dq_heads, dkv_heads; /* (n, hq*D), (n, 2*hk*D) */
     struct tri_project_gradients qkv;    /* (t, ...) */
@@ -169,6 +169,28 @@ static enum tri_status get_gradients(const struct tri_net *net, struct tri_chunk
     return TRI_OK;
 }
 
+/* Gradients of the output product. Its input's is written into the blocks that are sent to each
+ * rank, a product for each. */
+static enum tri_status output_backward(const struct tri_net *net, int64_t layer,
+                                       struct tri_view dout, struct tri_view dmid,
+                                       struct tri_view o)
+{
+    const struct tri_ops *ops = net->exec.ops;
+    const struct tri_arch *a = &net->model->arch;
+    const struct tri_exchange *x = &net->exchange;
+    struct tri_view w = tri_net_weight(net, layer, TRI_ATTN_OUT_W);
+    TRI_TRY(ops->linear_backward_w(net->exec.stream, tri_net_grad(net, layer, TRI_ATTN_OUT_W),
+                                   tri_net_grad(net, layer, TRI_ATTN_OUT_B), dmid, o));
+    for (int r = 0; r < x->layout.ranks; r++) {
+        struct tri_range heads =
+            tri_heads_split(a->num_heads, a->num_kv_heads, x->layout.ranks, r).query;
+        TRI_TRY(ops->linear_backward_x(
+            net->exec.stream, false, tri_exchange_block(x, TRI_HEADS_QUERY, dout, r), dmid,
+            tri_view_cols(w, heads.begin * a->head_dim, heads.count * a->head_dim)));
+    }
+    return TRI_OK;
+}
+
 /* From the gradient of the output in the local layout to those of q, k, v there. */
 static enum tri_status attention_backward(const struct tri_net *net, int64_t layer,
                                           struct tri_chunk chunk, struct tri_view dkv_all,
@@ -178,7 +200,7 @@ static enum tri_status attention_backward(const struct tri_net *net, int64_t lay
     struct tri_attention a = attention_of(net, layer);
     int64_t heads = a.heads.query.count;
     if (!alone(net)) {
-        struct tri_exchange_part there[2] = {matrix_part(g->dout, g->dout_heads),
+        struct tri_exchange_part there[2] = {block_part(TRI_HEADS_QUERY, g->dout, g->dout_heads),
                                              matrix_part(kept->o, g->o_heads)};
         int parts = tri_view_present(kept->o_heads) ? 1 : 2;
         TRI_TRY(tri_exchange_to_heads(&net->exchange, chunk.index, there, parts));
@@ -203,19 +225,11 @@ enum tri_status tri_attn_backward(const struct tri_net *net, int64_t layer, stru
                                   struct tri_view h, struct tri_view k_raw,
                                   const struct tri_attn_kept *kept)
 {
-    const struct tri_ops *ops = net->exec.ops;
-    struct tri_stream *s = net->exec.stream;
     size_t mark = tri_arena_mark(net->exec.arena);
     struct gradients g;
     TRI_TRY(get_gradients(net, chunk, kept, &g));
-
-    /* Output product, then attention. */
-    TRI_TRY(ops->linear_backward_w(s, tri_net_grad(net, layer, TRI_ATTN_OUT_W),
-                                   tri_net_grad(net, layer, TRI_ATTN_OUT_B), dmid, kept->o));
-    TRI_TRY(
-        ops->linear_backward_x(s, false, g.dout, dmid, tri_net_weight(net, layer, TRI_ATTN_OUT_W)));
+    TRI_TRY(output_backward(net, layer, g.dout, dmid, kept->o));
     TRI_TRY(attention_backward(net, layer, chunk, dkv, kept, &g));
-
     TRI_TRY(tri_project_backward(net, layer, chunk, dh, &g.qkv, h, kept->q_raw, k_raw));
     tri_arena_release(net->exec.arena, mark);
     return TRI_OK;
