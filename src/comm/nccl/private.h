@@ -11,7 +11,8 @@
 
 enum {
     TRI_NCCL_IN_FLIGHT = 1024,      /* collectives of a communicator that are queued, not done */
-    TRI_NCCL_SLOT_BYTES = 64 << 20, /* of each of the two slots that strided blocks pass */
+    TRI_NCCL_SLOT_BYTES = 128 << 20, /* of each of the two slots that strided blocks pass; a round costs
+                                     NCCL some 60 us whatever its size */
     TRI_NCCL_MAX_RANKS = 1024,
 };
 
