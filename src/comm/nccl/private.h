@@ -10,9 +10,10 @@
 #include "comm/rendezvous/rendezvous.h"
 
 enum {
-    TRI_NCCL_IN_FLIGHT = 1024,      /* collectives of a communicator that are queued, not done */
-    TRI_NCCL_SLOT_BYTES = 128 << 20, /* of each of the two slots that strided blocks pass; a round costs
-                                     NCCL some 60 us whatever its size */
+    TRI_NCCL_IN_FLIGHT = 1024, /* collectives of a communicator that are queued, not done */
+    /* Of each of the two slots that strided blocks pass. A round takes some 60 us more than its
+     * bytes do, whatever their number. */
+    TRI_NCCL_SLOT_BYTES = 128 << 20,
     TRI_NCCL_MAX_RANKS = 1024,
 };
 
