@@ -23,7 +23,7 @@ bench: ## speed, as ratios to what this machine's BLAS does in the same run
 	@build/release/bench/trireme_bench
 
 test-gpu: ## the CUDA backend against the oracle, on this machine's card
-	@tools/install_deps.sh test
+	@tools/install_deps.sh test-gpu
 	@tools/build.sh gpu
 	@ctest --preset gpu
 

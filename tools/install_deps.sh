@@ -1,9 +1,10 @@
 #!/bin/bash
 # Install the Debian or Ubuntu packages that Trireme needs. Quiet when everything is there.
 #
-# Usage: tools/install_deps.sh [--check] [build|test]
+# Usage: tools/install_deps.sh [--check] [build|test-gpu|test]
 #   build     what the program needs
-#   test      also what `make test` needs (the default)
+#   test-gpu  also what the tests themselves need
+#   test      also what the sanitizers and checks of `make test` need (the default)
 #   --check   install nothing; say in one line what is missing and exit 1
 set -euo pipefail
 
@@ -22,12 +23,13 @@ libraries="$libraries libpcre2-dev:libpcre2-8 libutf8proc-dev:libutf8proc"
 libraries="$libraries zlib1g-dev:zlib libzstd-dev:libzstd"
 case $set_name in
 build) ;;
+test-gpu) libraries="$libraries libcmocka-dev:cmocka" ;;
 test)
     tools="$tools clang:clang clang-format:clang-format"
     libraries="$libraries libcmocka-dev:cmocka"
     ;;
 *)
-    echo "install_deps.sh: unknown set '$set_name': use build or test" >&2
+    echo "install_deps.sh: unknown set '$set_name': use build, test-gpu or test" >&2
     exit 2
     ;;
 esac
@@ -61,7 +63,7 @@ missing() {
         have "${entry%%:*}" || list="$list ${entry##*:}"
     done
     if have dpkg-query; then
-        [ "$set_name" = build ] || libraries="$libraries $(clang_runtime):"
+        [ "$set_name" != test ] || libraries="$libraries $(clang_runtime):"
         installed=$(for entry in $libraries; do echo "${entry%%:*}"; done |
             xargs dpkg-query -W -f='${Package} ${db:Status-Status}\n' 2>/dev/null || true)
         for entry in $libraries; do
