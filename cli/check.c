@@ -5,15 +5,6 @@
 
 #include "verify/check.h"
 
-/* The option of pass/options.h that an argument "--name" names. */
-static const struct tri_option *find_option(const char *name)
-{
-    for (size_t i = 0; i < tri_pass_option_table.count; i++)
-        if (strcmp(tri_pass_option_table.options[i].name, name) == 0)
-            return &tri_pass_option_table.options[i];
-    return NULL;
-}
-
 static enum tri_status read_number(const char *option, const char *value, int64_t min, int64_t max,
                                    int *out)
 {
@@ -47,7 +38,7 @@ static enum tri_status read_argument(int argc, char **argv, int *i, struct tri_p
         return read_number(argument, value, 1, 64, ranks);
     if (strcmp(name, "zero") == 0 || strcmp(name, "zero_stage") == 0)
         return read_number(argument, value, 0, 3, &way->zero_stage);
-    const struct tri_option *option = find_option(name);
+    const struct tri_option *option = tri_option_find(&tri_pass_option_table, name);
     if (option == NULL)
         return tri_fail(TRI_INVALID, "unknown option --%s; `trireme help check` lists them", name);
     enum tri_status st = tri_option_set(option, &value, 1, pass);

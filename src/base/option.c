@@ -308,3 +308,11 @@ void tri_option_clear(const struct tri_option_table *table, void *values)
     for (size_t i = 0; i < table->count; i++)
         clear_one(&table->options[i], values);
 }
+
+const struct tri_option *tri_option_find(const struct tri_option_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (strcmp(table->options[i].name, name) == 0)
+            return &table->options[i];
+    return NULL;
+}

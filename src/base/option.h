@@ -55,6 +55,9 @@ struct tri_option_table {
     size_t count;
 };
 
+/* The option of the table that has this name inside its section; NULL: none has. */
+const struct tri_option *tri_option_find(const struct tri_option_table *table, const char *name);
+
 /* Set one member to its default. */
 enum tri_status tri_option_reset(const struct tri_option *option, void *values);
 

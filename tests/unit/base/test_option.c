@@ -237,6 +237,14 @@ static void describes_types(void **state)
     tri_text_free(&text);
 }
 
+static void finds_by_name(void **state)
+{
+    (void)state;
+    assert_ptr_equal(tri_option_find(&table, "mode"), &options[MODE]);
+    assert_null(tri_option_find(&table, "mod"));
+    assert_null(tri_option_find(&table, "part.mode"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +254,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(prints_what_it_reads, open_values, close_values),
         cmocka_unit_test_setup_teardown(resets, open_values, close_values),
         cmocka_unit_test(describes_types),
+        cmocka_unit_test(finds_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
