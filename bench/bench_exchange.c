@@ -22,6 +22,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "comm/thread/thread.h"
+#include "common.h"
 #include "exchange.h"
 
 enum { HEADS = 32, KV_HEADS = 8, HEAD_SIZE = 128, SAMPLES = 15 };
@@ -102,13 +103,6 @@ static enum tri_status run_raw(void *ctx)
     return comm->ops->all_to_all(comm, p->m->exec.stream, 1, send, recv);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The slowest rank's median of both, in turns. */
 static enum tri_status measure(struct problem *p, enum tri_status (*run)(void *), double *seconds,
                                double *raw)
@@ -122,10 +116,8 @@ static enum tri_status measure(struct problem *p, enum tri_status (*run)(void *)
             if (i >= 0)
                 times[way][i] = t;
         }
-    for (int way = 0; way < 2; way++)
-        qsort(times[way], SAMPLES, sizeof times[way][0], ascending);
-    *seconds = times[0][SAMPLES / 2];
-    *raw = times[1][SAMPLES / 2];
+    *seconds = bench_median(times[0], SAMPLES);
+    *raw = bench_median(times[1], SAMPLES);
     return TRI_OK;
 }
 

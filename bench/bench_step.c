@@ -13,47 +13,34 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "common.h"
 #include "train/machine.h"
 #include "train/memory.h"
 
 enum { MAX_CALLS = 100 };
 
-static void check(enum tri_status status)
+static enum tri_status set_option(struct tri_pass_options *pass, const char *name,
+                                  const char *value)
 {
-    if (status != TRI_OK) {
-        fprintf(stderr, "bench_step: %s\n", tri_error_text());
-        exit(1);
-    }
-}
-
-static const struct tri_option *find_option(const char *name)
-{
-    for (size_t i = 0; i < tri_pass_option_table.count; i++)
-        if (strcmp(tri_pass_option_table.options[i].name, name) == 0)
-            return &tri_pass_option_table.options[i];
-    fprintf(stderr, "bench_step: unknown option --%s\n", name);
-    exit(1);
+    const struct tri_option *option = tri_option_find(&tri_pass_option_table, name);
+    if (option == NULL)
+        return tri_fail(TRI_INVALID, "unknown option --%s", name);
+    return tri_option_set(option, &value, 1, pass);
 }
 
 /* One document of random ids. */
 static struct tri_batch make_batch(int64_t tokens, int64_t vocab)
 {
     struct tri_batch batch;
-    check(tri_batch_open(tokens, &batch));
+    bench_check(tri_batch_open(tokens, &batch));
     batch.num_tokens = tokens;
     for (int64_t t = 0; t < tokens; t++) {
         batch.ids[t] = (int32_t)(tri_rng_uniform(1, 0, (uint64_t)t) * (double)vocab);
         batch.labels[t] = batch.ids[t];
         batch.positions[t] = t;
     }
-    check(tri_batch_finish(&batch));
+    bench_check(tri_batch_finish(&batch));
     return batch;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static void run(struct tri_trainer *trainer, const struct tri_batch *batch, int calls,
@@ -61,14 +48,13 @@ static void run(struct tri_trainer *trainer, const struct tri_batch *batch, int 
 {
     double seconds[MAX_CALLS];
     struct tri_step_stats stats;
-    check(tri_train_gradients(trainer, batch, 1, &stats));
+    bench_check(tri_train_gradients(trainer, batch, 1, &stats));
     for (int i = 0; i < calls; i++) {
         double start = tri_clock();
-        check(tri_train_gradients(trainer, batch, 1, &stats));
+        bench_check(tri_train_gradients(trainer, batch, 1, &stats));
         seconds[i] = tri_clock() - start;
     }
-    qsort(seconds, (size_t)calls, sizeof *seconds, ascending);
-    double s = seconds[calls / 2];
+    double s = bench_median(seconds, calls);
     printf("%lld tokens: %.4f s (forward %.4f, loss and backward %.4f), %.0f tokens/s, %.1f model "
            "TFLOP/s, %.1f ran TFLOP/s, %.1f %% MFU of a product's %.1f TFLOP/s | step memory %.3f "
            "GiB, %.1f KB a token | loss %.6f gradient norm %.6f\n",
@@ -84,20 +70,20 @@ int main(int argc, char **argv)
     int64_t tokens, calls = 3;
     struct tri_pass_options pass;
     struct tri_optim_options optimizer;
-    check(tri_option_defaults(&tri_pass_option_table, &pass));
-    check(tri_option_defaults(&tri_optim_option_table, &optimizer));
+    bench_check(tri_option_defaults(&tri_pass_option_table, &pass));
+    bench_check(tri_option_defaults(&tri_optim_option_table, &optimizer));
     if (argc < 3 || argc % 2 == 0) {
         fprintf(stderr, "usage: trireme_bench_step CONFIG.json TOKENS [--NAME VALUE ...]\n");
         return 1;
     }
-    check(tri_text_int(argv[2], &tokens));
+    bench_check(tri_text_int(argv[2], &tokens));
     for (int i = 3; i < argc; i += 2) {
         const char *name = argv[i] + (strncmp(argv[i], "--", 2) == 0 ? 2 : 0);
         const char *value = argv[i + 1];
         if (strcmp(name, "calls") == 0)
-            check(tri_text_int(value, &calls));
+            bench_check(tri_text_int(value, &calls));
         else
-            check(tri_option_set(find_option(name), &value, 1, &pass));
+            bench_check(set_option(&pass, name, value));
     }
     calls = calls < 1 ? 1 : calls > MAX_CALLS ? MAX_CALLS : calls;
 
@@ -106,15 +92,15 @@ int main(int argc, char **argv)
     struct tri_memory_plan plan;
     struct tri_trainer_config config = {.pass = &pass, .optimizer = &optimizer};
     double roof;
-    check(tri_model_open(argv[1], NULL, &model));
-    check(tri_machine_open(&pass, &config.backend));
-    check(tri_machine_dtype(config.backend, NULL, &config.act));
-    check(tri_machine_measure_roof(config.backend, config.act, 0.2, &roof));
+    bench_check(tri_model_open(argv[1], NULL, &model));
+    bench_check(tri_machine_open(&pass, &config.backend));
+    bench_check(tri_machine_dtype(config.backend, NULL, &config.act));
+    bench_check(tri_machine_measure_roof(config.backend, config.act, 0.2, &roof));
     config.model = model;
     config.capacity = tri_machine_capacity(config.backend, &pass);
-    check(tri_memory_count(&config, tokens, 1, &plan));
-    check(tri_trainer_open(&config, &trainer));
-    check(tri_trainer_init(trainer, 1));
+    bench_check(tri_memory_count(&config, tokens, 1, &plan));
+    bench_check(tri_trainer_open(&config, &trainer));
+    bench_check(tri_trainer_init(trainer, 1));
     struct tri_batch batch = make_batch(tokens, model->arch.vocab);
     run(trainer, &batch, (int)calls, &plan, roof);
 

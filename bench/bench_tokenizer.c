@@ -12,19 +12,12 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "common.h"
 #include "text/subword.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
 enum { TEXT_BYTES = 4000000, FILE_LIMIT = 1 << 30 };
-
-static void check(enum tri_status status)
-{
-    if (status == TRI_OK)
-        return;
-    fprintf(stderr, "trireme_bench_tokenizer: %s\n", tri_error_text());
-    exit(1);
-}
 
 static double processor_seconds(void)
 {
@@ -37,13 +30,13 @@ static void read_text(const char *path, struct tri_text *out)
 {
     char *file;
     size_t bytes;
-    check(tri_file_read(path, FILE_LIMIT, &file, &bytes));
+    bench_check(tri_file_read(path, FILE_LIMIT, &file, &bytes));
     do
         tri_text_add(out, file, bytes);
     while (bytes > 0 && out->bytes < TEXT_BYTES);
     free(file);
     if (out->failed)
-        check(tri_fail(TRI_NOMEM, "no memory for the text"));
+        bench_check(tri_fail(TRI_NOMEM, "no memory for the text"));
 }
 
 int main(int argc, char **argv)
@@ -57,7 +50,7 @@ int main(int argc, char **argv)
     struct tri_tokenizer *tokenizer;
     struct tri_text text = {0};
     const double opening = processor_seconds();
-    check(tri_json_tokenizer_open(argv[1], &model, &tokenizer));
+    bench_check(tri_json_tokenizer_open(argv[1], &model, &tokenizer));
     printf("opened in %.2f s: %lld ids\n", processor_seconds() - opening,
            (long long)tokenizer->vocab);
     read_text(argv[2], &text);
@@ -66,7 +59,8 @@ int main(int argc, char **argv)
         const double begin = processor_seconds();
         const size_t valid = tri_utf8_valid(text.data, text.bytes);
         const double between = processor_seconds();
-        check(tri_subword_encode((struct tri_subword *)tokenizer, text.data, text.bytes, &ids));
+        bench_check(
+            tri_subword_encode((struct tri_subword *)tokenizer, text.data, text.bytes, &ids));
         const double end = processor_seconds();
         printf("%zu bytes, %lld tokens: %.1f MB/s a core, %.4f of UTF-8 checking\n", valid,
                (long long)ids.count, (double)text.bytes / (end - between) / 1e6,

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
+#include "cpu/bench.h"
 
 struct linear {
     struct tri_view y, x, w, b, dy, dx, dw, db;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "backend/backend.h"
+#include "common.h"
 
 /* What bounds a row: the rate of a large sgemm, or of a copy between two large arrays. */
 enum bench_roof { BENCH_SGEMM, BENCH_COPY, BENCH_NUM_ROOFS };
@@ -52,9 +53,6 @@ double bench_measure_roof(enum bench_roof roof, int threads);
 /* Rows of numbers in [-1, 1); zeros. They live until the program ends. Exit when memory is out. */
 float *bench_numbers(int64_t count);
 float *bench_zeros(int64_t count);
-
-/* Exit with the library's error text unless the status is TRI_OK. */
-void bench_check(enum tri_status status);
 
 void bench_print(const struct bench *b);
 

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "base/clock.h"
-#include "bench.h"
+#include "cpu/bench.h"
 
 struct options {
     int rounds;

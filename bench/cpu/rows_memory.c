@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
+#include "cpu/bench.h"
 
 enum { ROWS = 8192, COLS = 1024, HEAD = 64, VOCAB = 32768, LOSS_ROWS = 256 };
 

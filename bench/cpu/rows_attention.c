@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
+#include "cpu/bench.h"
 
 enum { TOKENS = 8192 };
 

@@ -8,15 +8,7 @@
 #endif
 
 #include "base/clock.h"
-#include "bench.h"
-
-void bench_check(enum tri_status status)
-{
-    if (status == TRI_OK)
-        return;
-    fprintf(stderr, "trireme_bench: %s\n", tri_error_text());
-    exit(1);
-}
+#include "cpu/bench.h"
 
 static float *room(int64_t count)
 {
@@ -107,19 +99,11 @@ void bench_add(struct bench *b, const char *name, enum bench_roof roof, double w
     }
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double middle(const double *x, int n)
 {
     double sorted[BENCH_MAX_ROUNDS];
     memcpy(sorted, x, (size_t)n * sizeof *x);
-    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
-    return n % 2 == 1 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+    return bench_median(sorted, n);
 }
 
 static double largest(const double *x, int n)
