@@ -34,6 +34,12 @@ enum tri_status tri_config_string(const struct tri_config *c, const char *key, c
 enum tri_status tri_config_rope(const struct tri_config *c, const struct tri_family *family,
                                 int64_t head_dim, int64_t max_positions, struct tri_rope *out);
 
+/* Read the type and its members out of `o`, which is rope_parameters or rope_scaling of `c`, into a
+ * rope that has theta and rotary_dim: rope_stretch.c. */
+enum tri_status tri_config_rope_stretch(const struct tri_config *c, const struct tri_config *o,
+                                        int64_t max_positions, struct tri_rope *rope);
+const char *tri_rope_type_name(enum tri_rope_type type);
+
 /* Read the sliding window of each layer: window_config.c. The caller frees *out (num_layers). */
 enum tri_status tri_config_windows(const struct tri_config *c, const struct tri_family *family,
                                    int64_t num_layers, int64_t **out);
