@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "base/range.h"
 #include "comm/mpi/mpi.h"
 #include "comm/mpi/private.h"
@@ -19,103 +20,6 @@ static struct tri_mpi_comm *of(struct tri_comm *comm)
     return (struct tri_mpi_comm *)comm;
 }
 
-#define MPI_TRY(call, what)                                                                        \
-    do {                                                                                           \
-        int mpi_code_ = (call);                                                                    \
-        if (mpi_code_ != MPI_SUCCESS)                                                              \
-            return tri_mpi_failed(mpi_code_, what);                                                \
-    } while (0)
-
-/* ---- blocks of any size
- * -------------------------------------------------------------------------- */
-
-/* A committed type for a block: strided rows, and more bytes than an int counts. */
-static enum tri_status block_type(const struct tri_block *b, MPI_Datatype *out)
-{
-    const size_t piece = (size_t)1 << 20;
-    size_t bytes = b->stride == b->row_bytes ? (size_t)b->rows * b->row_bytes : b->row_bytes;
-    MPI_Datatype row;
-    if (bytes <= piece) {
-        MPI_TRY(MPI_Type_contiguous((int)bytes, MPI_BYTE, &row), "block type");
-    } else {
-        MPI_Datatype types[2], mebi;
-        int counts[2] = {(int)(bytes / piece), (int)(bytes % piece)};
-        MPI_Aint places[2] = {0, (MPI_Aint)(bytes / piece * piece)};
-        MPI_TRY(MPI_Type_contiguous((int)piece, MPI_BYTE, &mebi), "block type");
-        types[0] = mebi;
-        types[1] = MPI_BYTE;
-        MPI_TRY(MPI_Type_create_struct(2, counts, places, types, &row), "block type");
-        MPI_TRY(MPI_Type_free(&mebi), "block type");
-    }
-    MPI_Datatype type = row;
-    if (b->stride != b->row_bytes) {
-        MPI_TRY(MPI_Type_create_hvector((int)b->rows, 1, (MPI_Aint)b->stride, row, &type),
-                "block type");
-        MPI_TRY(MPI_Type_free(&row), "block type");
-    }
-    MPI_TRY(MPI_Type_commit(&type), "block type");
-    *out = type;
-    return TRI_OK;
-}
-
-static struct tri_block flat_block(const void *data, size_t bytes)
-{
-    return (struct tri_block){
-        .data = (void *)(uintptr_t)data, .rows = 1, .row_bytes = bytes, .stride = bytes};
-}
-
-static bool is_empty(const struct tri_block *b)
-{
-    return b->rows == 0 || b->row_bytes == 0;
-}
-
-/* Start to send or receive a block; nothing is started for an empty one. */
-static enum tri_status start(struct tri_mpi_comm *comm, bool send, const struct tri_block *b,
-                             int peer, int tag, MPI_Request *request)
-{
-    MPI_Datatype type;
-    *request = MPI_REQUEST_NULL;
-    if (is_empty(b))
-        return TRI_OK;
-    TRI_TRY(block_type(b, &type));
-    int code = send ? MPI_Isend(b->data, 1, type, peer, tag, comm->mpi, request)
-                    : MPI_Irecv(b->data, 1, type, peer, tag, comm->mpi, request);
-    MPI_TRY(MPI_Type_free(&type), "block type"); /* freed when the transfer is done */
-    MPI_TRY(code, "block");
-    return TRI_OK;
-}
-
-/* Every rank's block to every other; `what` names the collective in errors. */
-static enum tri_status exchange(struct tri_mpi_comm *comm, int parts, const struct tri_block *send,
-                                const struct tri_block *recv, const char *what)
-{
-    int size = comm->base.size;
-    int n = 0;
-    enum tri_status st = TRI_OK;
-    MPI_Request *requests = malloc((size_t)(2 * parts * size) * sizeof *requests);
-    if (requests == NULL)
-        return tri_fail(TRI_NOMEM, "no memory for %d requests", 2 * parts * size);
-    for (int i = 0; i < size && st == TRI_OK; i++) {
-        int r = (comm->base.rank + i) % size; /* everybody starts with another peer */
-        for (int p = 0; p < parts && st == TRI_OK; p++) {
-            const struct tri_block *to = &send[p * size + r];
-            const struct tri_block *from = &recv[p * size + r];
-            if (r == comm->base.rank) {
-                if (from->data != to->data)
-                    tri_block_copy(from, to);
-                continue;
-            }
-            st = start(comm, false, from, r, p, &requests[n++]);
-            if (st == TRI_OK)
-                st = start(comm, true, to, r, p, &requests[n++]);
-        }
-    }
-    if (st == TRI_OK)
-        st = tri_mpi_wait(comm, requests, n, what);
-    free(requests);
-    return st;
-}
-
 /* ---- collectives
  * ----------------------------------------------------------------------------------- */
 
@@ -123,7 +27,9 @@ static enum tri_status all_to_all(struct tri_comm *comm, struct tri_stream *s, i
                                   const struct tri_block *send, const struct tri_block *recv)
 {
     (void)s;
-    return exchange(of(comm), parts, send, recv, "all-to-all");
+    TRI_TRY(tri_mpi_compare(of(comm), tri_call_all_to_all(comm, parts)));
+    TRI_TRY(tri_mpi_compare_blocks(of(comm), parts, send, recv));
+    return tri_mpi_exchange(of(comm), parts, send, recv, "all-to-all");
 }
 
 static enum tri_status all_gather(struct tri_comm *comm, struct tri_stream *s, void *recv,
@@ -131,11 +37,12 @@ static enum tri_status all_gather(struct tri_comm *comm, struct tri_stream *s, v
 {
     (void)s;
     struct tri_block from[MAX_RANKS], to[MAX_RANKS];
+    TRI_TRY(tri_mpi_compare(of(comm), tri_call_all_gather(comm, bytes)));
     for (int r = 0; r < comm->size; r++) {
-        from[r] = flat_block(send, bytes);
-        to[r] = flat_block((char *)recv + (size_t)r * bytes, bytes);
+        from[r] = tri_mpi_flat_block(send, bytes);
+        to[r] = tri_mpi_flat_block((char *)recv + (size_t)r * bytes, bytes);
     }
-    return exchange(of(comm), 1, from, to, "all-gather");
+    return tri_mpi_exchange(of(comm), 1, from, to, "all-gather");
 }
 
 /* into (n) = sum or extreme over ranks, in their order, of the n elements that start at `offset` in
@@ -158,15 +65,15 @@ static enum tri_status reduce_shares(struct tri_mpi_comm *comm, void *into, cons
             int64_t left = shares[r].count - done;
             int64_t n = left < 0 ? 0 : left < BLOCK ? left : BLOCK;
             mine = r == comm->base.rank ? n : mine;
-            send[r] = flat_block((const char *)data + (size_t)(shares[r].begin + done) * width,
-                                 (size_t)n * width);
+            send[r] = tri_mpi_flat_block(
+                (const char *)data + (size_t)(shares[r].begin + done) * width, (size_t)n * width);
         }
         for (int r = 0; r < size; r++) {
             char *room = (char *)comm->scratch + (size_t)r * BLOCK * sizeof(double);
-            recv[r] = flat_block(room, (size_t)mine * width);
+            recv[r] = tri_mpi_flat_block(room, (size_t)mine * width);
             sources[r] = room;
         }
-        TRI_TRY(exchange(comm, 1, send, recv, what));
+        TRI_TRY(tri_mpi_exchange(comm, 1, send, recv, what));
         tri_reduce((char *)into + (size_t)done * width, sources, size, mine, dtype, reduction);
     }
     return TRI_OK;
@@ -177,6 +84,7 @@ static enum tri_status reduce_scatter(struct tri_comm *comm, struct tri_stream *
 {
     (void)s;
     struct tri_range shares[MAX_RANKS];
+    TRI_TRY(tri_mpi_compare(of(comm), tri_call_reduce(comm, "reduce-scatter", n, dtype, TRI_SUM)));
     for (int r = 0; r < comm->size; r++)
         shares[r] = (struct tri_range){r * n, n};
     return reduce_shares(of(comm), recv, send, shares, dtype, TRI_SUM, "reduce-scatter");
@@ -189,17 +97,18 @@ static enum tri_status all_reduce(struct tri_comm *comm, struct tri_stream *s, v
     size_t width = tri_dtype_bytes(dtype);
     struct tri_range shares[MAX_RANKS];
     struct tri_block from[MAX_RANKS], to[MAX_RANKS];
+    TRI_TRY(tri_mpi_compare(of(comm), tri_call_reduce(comm, "all-reduce", n, dtype, reduction)));
     for (int r = 0; r < comm->size; r++)
         shares[r] = tri_split(n, comm->size, r);
     char *own = (char *)data + (size_t)shares[comm->rank].begin * width;
     /* In place: nobody asks for another part of what is overwritten after it was sent. */
     TRI_TRY(reduce_shares(of(comm), own, data, shares, dtype, reduction, "all-reduce"));
     for (int r = 0; r < comm->size; r++) {
-        from[r] = flat_block(own, (size_t)shares[comm->rank].count * width);
-        to[r] = flat_block((char *)data + (size_t)shares[r].begin * width,
-                           (size_t)shares[r].count * width);
+        from[r] = tri_mpi_flat_block(own, (size_t)shares[comm->rank].count * width);
+        to[r] = tri_mpi_flat_block((char *)data + (size_t)shares[r].begin * width,
+                                   (size_t)shares[r].count * width);
     }
-    return exchange(of(comm), 1, from, to, "all-reduce");
+    return tri_mpi_exchange(of(comm), 1, from, to, "all-reduce");
 }
 
 static enum tri_status broadcast(struct tri_comm *comm, struct tri_stream *s, void *data,
@@ -207,11 +116,12 @@ static enum tri_status broadcast(struct tri_comm *comm, struct tri_stream *s, vo
 {
     (void)s;
     struct tri_block from[MAX_RANKS], to[MAX_RANKS];
+    TRI_TRY(tri_mpi_compare(of(comm), tri_call_broadcast(comm, bytes, root)));
     for (int r = 0; r < comm->size; r++) {
-        from[r] = flat_block(data, comm->rank == root ? bytes : 0);
-        to[r] = flat_block(data, r == root ? bytes : 0);
+        from[r] = tri_mpi_flat_block(data, comm->rank == root ? bytes : 0);
+        to[r] = tri_mpi_flat_block(data, r == root ? bytes : 0);
     }
-    return exchange(of(comm), 1, from, to, "broadcast");
+    return tri_mpi_exchange(of(comm), 1, from, to, "broadcast");
 }
 
 static enum tri_status reduce_host(struct tri_comm *comm, void *values, int64_t n,
@@ -229,8 +139,9 @@ static enum tri_status new_comm(MPI_Comm mpi, struct tri_mpi_job *job, double ti
 static enum tri_status split(struct tri_comm *comm, int color, int key, struct tri_comm **out)
 {
     MPI_Comm made;
+    TRI_TRY(tri_mpi_compare(of(comm), tri_call_plain(comm, "split")));
     TRI_TRY(tri_comm_agree(comm, "a split of ranks", 0)); /* MPI_Comm_split has no deadline */
-    MPI_TRY(MPI_Comm_split(of(comm)->mpi, color, key, &made), "split");
+    TRI_MPI_TRY(MPI_Comm_split(of(comm)->mpi, color, key, &made), "split");
     return new_comm(made, of(comm)->job, comm->timeout, out);
 }
 
@@ -264,11 +175,11 @@ static enum tri_status new_comm(MPI_Comm mpi, struct tri_mpi_job *job, double ti
                                 struct tri_comm **out)
 {
     int rank, size;
-    MPI_TRY(MPI_Comm_rank(mpi, &rank), "communicator");
-    MPI_TRY(MPI_Comm_size(mpi, &size), "communicator");
+    TRI_MPI_TRY(MPI_Comm_rank(mpi, &rank), "communicator");
+    TRI_MPI_TRY(MPI_Comm_size(mpi, &size), "communicator");
     if (size > MAX_RANKS)
         return tri_fail(TRI_UNSUPPORTED, "%d ranks; at most %d", size, MAX_RANKS);
-    MPI_TRY(MPI_Comm_set_errhandler(mpi, MPI_ERRORS_RETURN), "communicator");
+    TRI_MPI_TRY(MPI_Comm_set_errhandler(mpi, MPI_ERRORS_RETURN), "communicator");
     struct tri_mpi_comm *comm = calloc(1, sizeof *comm);
     void *scratch = malloc((size_t)size * BLOCK * sizeof(double));
     if (comm == NULL || scratch == NULL) {
@@ -285,23 +196,46 @@ static enum tri_status new_comm(MPI_Comm mpi, struct tri_mpi_job *job, double ti
     return TRI_OK;
 }
 
+/* A launcher of several machines hands on no variables of ours: one rank that has it is enough. */
+static enum tri_status agree_to_compare(struct tri_comm *world)
+{
+    int64_t wanted = tri_compare_wanted();
+    TRI_TRY(tri_comm_max_int(world, &wanted, 1));
+    of(world)->job->compare = wanted != 0;
+    return TRI_OK;
+}
+
 enum tri_status tri_comm_mpi_open(double timeout, struct tri_comm **world)
 {
     static struct tri_mpi_job job;
+    struct tri_comm *made = NULL;
     int provided;
     MPI_Comm ranks;
-    MPI_TRY(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init");
-    MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &ranks), "MPI_Init");
-    MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &job.news), "MPI_Init");
-    MPI_TRY(MPI_Comm_rank(ranks, &job.rank), "MPI_Init");
-    MPI_TRY(MPI_Comm_size(ranks, &job.size), "MPI_Init");
-    MPI_TRY(MPI_Comm_set_errhandler(job.news, MPI_ERRORS_RETURN), "MPI_Init");
-    return new_comm(ranks, &job, timeout, world);
+    TRI_MPI_TRY(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init");
+    TRI_MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &ranks), "MPI_Init");
+    TRI_MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &job.news), "MPI_Init");
+    TRI_MPI_TRY(MPI_Comm_rank(ranks, &job.rank), "MPI_Init");
+    TRI_MPI_TRY(MPI_Comm_size(ranks, &job.size), "MPI_Init");
+    TRI_MPI_TRY(MPI_Comm_set_errhandler(job.news, MPI_ERRORS_RETURN), "MPI_Init");
+    TRI_TRY(new_comm(ranks, &job, timeout, &made));
+    enum tri_status st = agree_to_compare(made);
+    if (st != TRI_OK) {
+        tri_comm_mpi_finish(made, st);
+        return st;
+    }
+    *world = made;
+    return TRI_OK;
 }
 
 void tri_comm_mpi_finish(struct tri_comm *world, enum tri_status status)
 {
     struct tri_mpi_job *job = of(world)->job;
+    /* MPI_Finalize has no deadline: a rank that is still in a collective is named before it. */
+    if (status == TRI_OK) {
+        status = tri_mpi_compare(of(world), tri_call_plain(world, "the end"));
+        if (status != TRI_OK)
+            tri_error("%s", tri_error_text()); /* nobody else can */
+    }
     if (status != TRI_OK)
         tri_mpi_tell(job, status, tri_error_text());
     bool failed = job->failed;

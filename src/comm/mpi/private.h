@@ -5,12 +5,14 @@
 #include <mpi.h>
 
 #include "comm/comm.h"
+#include "comm/compare.h"
 
 /* The job: one for the process. */
 struct tri_mpi_job {
     MPI_Comm news; /* carries nothing but the news that a rank failed */
     int rank, size;
-    bool failed; /* this rank said so, or heard it */
+    bool failed;  /* this rank said so, or heard it */
+    bool compare; /* TRIREME_COMM_CHECK=1 on any rank */
 };
 
 struct tri_mpi_comm {
@@ -20,15 +22,41 @@ struct tri_mpi_comm {
     void *scratch; /* (size * block) float64: what a reduction gathers at a time */
 };
 
+#define TRI_MPI_TRY(call, what)                                                                    \
+    do {                                                                                           \
+        int mpi_code_ = (call);                                                                    \
+        if (mpi_code_ != MPI_SUCCESS)                                                              \
+            return tri_mpi_failed(mpi_code_, what);                                                \
+    } while (0)
+
+/* TRI_COMM with MPI's own words. */
+enum tri_status tri_mpi_failed(int code, const char *what);
+
+/* ---- waiting (wait.c) ---- */
+
 /* Wait for `count` requests, and for nothing longer than the deadline; the news of a failed rank
- * ends it too. `what` names the collective. */
-enum tri_status tri_mpi_wait(struct tri_mpi_comm *comm, MPI_Request *requests, int count,
-                             const char *what);
+ * ends it too. peers[i] is the rank that request i receives from, or -1. `what` names the
+ * collective. */
+enum tri_status tri_mpi_wait(struct tri_mpi_comm *comm, MPI_Request *requests, const int *peers,
+                             int count, const char *what);
 
 /* Tell everybody, once. */
 void tri_mpi_tell(struct tri_mpi_job *job, enum tri_status status, const char *text);
 
-/* TRI_COMM with MPI's own words. */
-enum tri_status tri_mpi_failed(int code, const char *what);
+/* ---- blocks between all ranks (exchange.c) ---- */
+
+struct tri_block tri_mpi_flat_block(const void *data, size_t bytes);
+
+/* Every rank's block to every other; `what` names the collective in errors. */
+enum tri_status tri_mpi_exchange(struct tri_mpi_comm *comm, int parts, const struct tri_block *send,
+                                 const struct tri_block *recv, const char *what);
+
+/* ---- the debug mode, TRIREME_COMM_CHECK=1 (compare.c) ---- */
+
+/* Are all ranks in the same call? */
+enum tri_status tri_mpi_compare(struct tri_mpi_comm *comm, struct tri_call mine);
+/* Does every rank send what its peer expects? */
+enum tri_status tri_mpi_compare_blocks(struct tri_mpi_comm *comm, int parts,
+                                       const struct tri_block *send, const struct tri_block *recv);
 
 #endif

@@ -57,8 +57,48 @@ static void pause_a_little(int64_t polls)
         nanosleep(&pause, NULL);
 }
 
-enum tri_status tri_mpi_wait(struct tri_mpi_comm *comm, MPI_Request *requests, int count,
-                             const char *what)
+/* "rank 1, rank 4": whose messages have not come, by their numbers in the whole job. */
+static void list_missing(const struct tri_mpi_comm *comm, MPI_Request *requests, const int *peers,
+                         int count, char *text, size_t bytes)
+{
+    MPI_Group group, world;
+    size_t used = 0;
+    int last = -1;
+    text[0] = '\0';
+    if (MPI_Comm_group(comm->mpi, &group) != MPI_SUCCESS ||
+        MPI_Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS)
+        return;
+    for (int i = 0; i < count && used + 16 < bytes; i++) {
+        int done = 1, rank = -1;
+        if (peers[i] < 0 || peers[i] == last ||
+            MPI_Request_get_status(requests[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done ||
+            MPI_Group_translate_ranks(group, 1, &peers[i], world, &rank) != MPI_SUCCESS)
+            continue;
+        last = peers[i]; /* a peer's parts follow each other */
+        used +=
+            (size_t)snprintf(text + used, bytes - used, "%srank %d", used > 0 ? ", " : "", rank);
+    }
+    MPI_Group_free(&group);
+    MPI_Group_free(&world);
+}
+
+static enum tri_status fail_late(struct tri_mpi_comm *comm, MPI_Request *requests, const int *peers,
+                                 int count, const char *what)
+{
+    char missing[200];
+    list_missing(comm, requests, peers, count, missing, sizeof missing);
+    enum tri_status st =
+        tri_fail(TRI_COMM,
+                 "rank %d waited %.3g s in %s: a peer is gone or stuck; raise comm.timeout if it "
+                 "is only slow%s%s",
+                 comm->base.world_rank, comm->base.timeout, what,
+                 missing[0] != '\0' ? "; not there: " : "", missing);
+    tri_mpi_tell(comm->job, st, tri_error_text());
+    return st;
+}
+
+enum tri_status tri_mpi_wait(struct tri_mpi_comm *comm, MPI_Request *requests, const int *peers,
+                             int count, const char *what)
 {
     double start = tri_clock();
     for (int64_t polls = 0;; polls++) {
@@ -71,13 +111,7 @@ enum tri_status tri_mpi_wait(struct tri_mpi_comm *comm, MPI_Request *requests, i
         if (polls % 64 == 63)
             TRI_TRY(hear(comm->job, what));
         if (tri_clock() - start > comm->base.timeout)
-            break;
+            return fail_late(comm, requests, peers, count, what);
         pause_a_little(polls);
     }
-    enum tri_status st = tri_fail(TRI_COMM,
-                                  "rank %d waited %.0f s in %s: a peer is gone or stuck; raise "
-                                  "comm.timeout if it is only slow",
-                                  comm->base.world_rank, comm->base.timeout, what);
-    tri_mpi_tell(comm->job, st, tri_error_text());
-    return st;
 }

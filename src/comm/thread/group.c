@@ -123,18 +123,13 @@ enum tri_status tri_thread_meet(struct tri_thread_group *group, const struct tri
                                 struct tri_thread_call call)
 {
     group->calls[comm->rank] = call;
-    TRI_TRY(tri_thread_barrier(group, comm, call.name));
+    TRI_TRY(tri_thread_barrier(group, comm, call.call.what));
     for (int r = 0; r < group->size; r++) {
-        const struct tri_thread_call *other = &group->calls[r];
-        if (strcmp(other->name, call.name) == 0 && other->amount == call.amount)
-            continue;
-        enum tri_status st = tri_fail(
-            TRI_COMM,
-            "ranks went apart: rank %d of the group is in %s of %lld, rank %d in %s of %lld",
-            comm->rank, call.name, (long long)call.amount, r, other->name,
-            (long long)other->amount);
-        tri_thread_fail(group->job, comm->world_rank, st, tri_error_text());
-        return st;
+        enum tri_status st = tri_call_compare(&call.call, &group->calls[r].call);
+        if (st != TRI_OK) {
+            tri_thread_fail(group->job, comm->world_rank, st, tri_error_text());
+            return st;
+        }
     }
     return TRI_OK;
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "comm/comm.h"
+#include "comm/compare.h"
 
 enum { TRI_THREAD_TEXT = 512, TRI_THREAD_MAX_RANKS = 256 };
 
@@ -18,9 +19,8 @@ struct tri_thread_job {
 
 /* What a rank shows the others while it is in a call. */
 struct tri_thread_call {
-    const char *name; /* of the op: all ranks must show the same */
-    int64_t amount;   /* bytes or elements: likewise */
-    const void *a;    /* what the op needs: a buffer, an array of blocks */
+    struct tri_call call; /* all ranks must show the same */
+    const void *a;        /* what the op needs: a buffer, an array of blocks */
     int64_t x, y;
 };
 

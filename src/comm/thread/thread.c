@@ -24,36 +24,26 @@ static enum tri_status part(struct tri_comm *comm, const char *name)
     return tri_thread_barrier(group_of(comm), comm, name);
 }
 
-static enum tri_status copy_from(const struct tri_comm *comm, int peer, const struct tri_block *to,
-                                 const struct tri_block *from)
-{
-    if (from->rows != to->rows || from->row_bytes != to->row_bytes)
-        return tri_fail(TRI_COMM,
-                        "all-to-all: rank %d sends %lld rows of %zu bytes, rank %d expects %lld of "
-                        "%zu",
-                        peer, (long long)from->rows, from->row_bytes, comm->rank,
-                        (long long)to->rows, to->row_bytes);
-    tri_block_copy(to, from);
-    return TRI_OK;
-}
-
 static enum tri_status all_to_all(struct tri_comm *comm, struct tri_stream *s, int parts,
                                   const struct tri_block *send, const struct tri_block *recv)
 {
     (void)s;
     struct tri_thread_group *group = group_of(comm);
     TRI_TRY(tri_thread_meet(
-        group, comm, (struct tri_thread_call){.name = "all-to-all", .amount = parts, .a = send}));
+        group, comm,
+        (struct tri_thread_call){.call = tri_call_all_to_all(comm, parts), .a = send}));
     for (int i = 0; i < comm->size; i++) {
         int r = (comm->rank + i) % comm->size; /* everybody starts with another peer */
         const struct tri_block *theirs = group->calls[r].a;
         for (int p = 0; p < parts; p++) {
-            enum tri_status st =
-                copy_from(comm, r, &recv[p * comm->size + r], &theirs[p * comm->size + comm->rank]);
+            const struct tri_block *from = &theirs[p * comm->size + comm->rank];
+            const struct tri_block *to = &recv[p * comm->size + r];
+            enum tri_status st = tri_block_compare(p, r, from, comm->rank, to);
             if (st != TRI_OK) {
                 tri_thread_fail(group->job, comm->world_rank, st, tri_error_text());
                 return st;
             }
+            tri_block_copy(to, from);
         }
     }
     return part(comm, "all-to-all");
@@ -66,7 +56,7 @@ static enum tri_status all_gather(struct tri_comm *comm, struct tri_stream *s, v
     struct tri_thread_group *group = group_of(comm);
     TRI_TRY(tri_thread_meet(
         group, comm,
-        (struct tri_thread_call){.name = "all-gather", .amount = (int64_t)bytes, .a = send}));
+        (struct tri_thread_call){.call = tri_call_all_gather(comm, bytes), .a = send}));
     for (int r = 0; r < comm->size; r++) {
         char *to = (char *)recv + (size_t)r * bytes;
         if (to != group->calls[r].a)
@@ -92,7 +82,8 @@ static enum tri_status reduce_scatter(struct tri_comm *comm, struct tri_stream *
     (void)s;
     TRI_TRY(tri_thread_meet(
         group_of(comm), comm,
-        (struct tri_thread_call){.name = "reduce-scatter", .amount = n, .a = send}));
+        (struct tri_thread_call){.call = tri_call_reduce(comm, "reduce-scatter", n, dtype, TRI_SUM),
+                                 .a = send}));
     /* When recv lies in the own send, nobody else reads that part of it. */
     reduce_peers(comm, recv, (size_t)comm->rank * (size_t)n * tri_dtype_bytes(dtype), n, dtype,
                  TRI_SUM);
@@ -106,7 +97,9 @@ static enum tri_status all_reduce(struct tri_comm *comm, struct tri_stream *s, v
     struct tri_thread_group *group = group_of(comm);
     size_t size = tri_dtype_bytes(dtype);
     TRI_TRY(tri_thread_meet(
-        group, comm, (struct tri_thread_call){.name = "all-reduce", .amount = n, .a = data}));
+        group, comm,
+        (struct tri_thread_call){.call = tri_call_reduce(comm, "all-reduce", n, dtype, reduction),
+                                 .a = data}));
     /* Each rank reduces its own share in place, which nobody else reads, then copies the others'.
      */
     struct tri_range own = tri_split(n, comm->size, comm->rank);
@@ -130,7 +123,7 @@ static enum tri_status broadcast(struct tri_comm *comm, struct tri_stream *s, vo
     struct tri_thread_group *group = group_of(comm);
     TRI_TRY(tri_thread_meet(
         group, comm,
-        (struct tri_thread_call){.name = "broadcast", .amount = (int64_t)bytes, .a = data}));
+        (struct tri_thread_call){.call = tri_call_broadcast(comm, bytes, root), .a = data}));
     if (comm->rank != root)
         memcpy(data, group->calls[root].a, bytes);
     return part(comm, "broadcast");
@@ -167,8 +160,9 @@ static enum tri_status split(struct tri_comm *comm, int color, int key, struct t
     struct tri_thread_group *group = group_of(comm);
     struct tri_thread_group *made = NULL;
     int rank, size, leader;
-    TRI_TRY(tri_thread_meet(group, comm,
-                            (struct tri_thread_call){.name = "split", .x = color, .y = key}));
+    TRI_TRY(tri_thread_meet(
+        group, comm,
+        (struct tri_thread_call){.call = tri_call_plain(comm, "split"), .x = color, .y = key}));
     find_place(comm, color, key, &rank, &size, &leader);
     TRI_TRY(part(comm, "split"));
     /* The first rank of each part makes the group and shows it to the others. */
@@ -179,7 +173,8 @@ static enum tri_status split(struct tri_comm *comm, int color, int key, struct t
             return st;
         }
     }
-    TRI_TRY(tri_thread_meet(group, comm, (struct tri_thread_call){.name = "split", .a = made}));
+    TRI_TRY(tri_thread_meet(
+        group, comm, (struct tri_thread_call){.call = tri_call_plain(comm, "split"), .a = made}));
     made = (struct tri_thread_group *)(uintptr_t)group->calls[leader].a;
     TRI_TRY(part(comm, "split"));
     return new_comm(made, rank, comm->world_rank, comm->timeout, out);
