@@ -11,9 +11,10 @@
 static void print_ready(const char *what, const struct tri_dataset *data)
 {
     const struct tri_data_stats *stats = tri_dataset_stats(data);
-    printf("%s: %" PRId64 " samples, %" PRId64 " tokens are ready; training uses them while files, "
-           "tokenizer and masks stay the same\n",
-           what, stats->samples, stats->tokens);
+    printf(
+        "%s: %" PRId64 " sample%s, %" PRId64 " token%s are ready; training uses them while files, "
+        "tokenizer and masks stay the same\n",
+        what, stats->samples, tri_plural(stats->samples), stats->tokens, tri_plural(stats->tokens));
 }
 
 static enum tri_status build(int argc, char **argv)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "train/run.h"
 
 static enum tri_status evaluate(struct tri_recipe *recipe, struct tri_comm *world)
@@ -14,8 +15,9 @@ static enum tri_status evaluate(struct tri_recipe *recipe, struct tri_comm *worl
     enum tri_status st = tri_run_eval(run, &r);
     if (st == TRI_OK && tri_mesh_is_first(&run->mesh))
         printf("eval loss %.6f, perplexity %.3f: %" PRId64 " trained of %" PRId64
-               " tokens in %" PRId64 " sequences, %.1f s\n",
-               r.loss, exp(r.loss), r.trained, r.tokens, r.sequences, r.seconds);
+               " token%s in %" PRId64 " sequence%s, %.1f s\n",
+               r.loss, exp(r.loss), r.trained, r.tokens, tri_plural(r.tokens), r.sequences,
+               tri_plural(r.sequences), r.seconds);
     tri_run_close(run);
     return st;
 }

@@ -14,6 +14,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cuda/cuda.h"
+#include "base/text.h"
 #include "cli.h"
 #include "trireme/trireme.h"
 
@@ -42,10 +43,10 @@ static bool read_field(const char *path, const char *name, char *out, size_t cap
     return found;
 }
 
-static double gib_of_kib(const char *path, const char *name)
+static double bytes_of_field(const char *path, const char *name)
 {
     char text[64];
-    return read_field(path, name, text, sizeof text) ? strtod(text, NULL) / (1024.0 * 1024.0) : 0;
+    return read_field(path, name, text, sizeof text) ? 1024 * strtod(text, NULL) : 0;
 }
 
 static void print_processor(void)
@@ -60,14 +61,14 @@ static void print_processor(void)
 #endif
     snprintf(text, sizeof text, "%d (of %ld)", threads, sysconf(_SC_NPROCESSORS_ONLN));
     line("threads", text);
-    snprintf(text, sizeof text, "%.1f GiB, %.1f GiB of it free",
-             gib_of_kib("/proc/meminfo", "MemTotal"), gib_of_kib("/proc/meminfo", "MemAvailable"));
+    snprintf(text, sizeof text, "%s, %s of it free",
+             tri_bytes(bytes_of_field("/proc/meminfo", "MemTotal")).s,
+             tri_bytes(bytes_of_field("/proc/meminfo", "MemAvailable")).s);
     line("memory", text);
     if (read_field("/sys/fs/cgroup/memory.max", "", text, sizeof text) &&
         strcmp(text, "max") != 0) {
         double limit = strtod(text, NULL);
-        snprintf(text, sizeof text, "%.1f GiB, set by the control group",
-                 limit / (1024.0 * 1024.0 * 1024.0));
+        snprintf(text, sizeof text, "%s, set by the control group", tri_bytes(limit).s);
         line("memory limit", text);
     }
 }
@@ -108,9 +109,9 @@ static void print_cuda(void)
         snprintf(text, sizeof text, "no: %s", info.problem);
         line("CUDA", text);
     } else {
-        snprintf(text, sizeof text, "%s, compute capability %d.%d, %.1f GiB, cards: %d", info.card,
-                 info.capability / 10, info.capability % 10,
-                 (double)info.memory_bytes / (1024.0 * 1024.0 * 1024.0), info.num_cards);
+        snprintf(text, sizeof text, "%s, compute capability %d.%d, %s, cards: %d", info.card,
+                 info.capability / 10, info.capability % 10, tri_bytes((double)info.memory_bytes).s,
+                 info.num_cards);
         line("CUDA", text);
     }
     if (!info.built)

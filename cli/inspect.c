@@ -13,11 +13,6 @@
 #include "data/pack.h"
 #include "train/run.h"
 
-static const char *plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static double percent(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 0;
@@ -39,7 +34,7 @@ static void print_lengths(const struct tri_data_stats *stats)
         most = stats->lengths[i] > most ? stats->lengths[i] : most;
     }
     printf("\nlengths in tokens (%" PRId64 " sample%s, the longest has %" PRId64 ")\n",
-           stats->samples, plural(stats->samples), stats->longest);
+           stats->samples, tri_plural(stats->samples), stats->longest);
     for (int i = first; i <= last; i++) {
         const int64_t count = stats->lengths[i];
         const int bar = (int)ceil((double)WIDTH * (double)count / (double)most);
@@ -91,13 +86,13 @@ static enum tri_status print_packing(const struct tri_run *run)
     const struct tri_data_stats *stats = &index->stats;
     if (!options->pack_samples)
         printf("\npacking: off, each sample is a sequence: %" PRId64 " of them, the longest has "
-               "%" PRId64 " tokens\n",
-               stats->sequences, stats->longest_piece);
+               "%" PRId64 " token%s\n",
+               stats->sequences, stats->longest_piece, tri_plural(stats->longest_piece));
     else
         printf("\npacking: %" PRId64 " sequence%s of at most %" PRId64
                " tokens, %.2f%% full, %.1f documents in each\n",
-               stats->sequences, plural(stats->sequences), stats->max_length, 100 * stats->packing,
-               (double)stats->documents / (double)stats->sequences);
+               stats->sequences, tri_plural(stats->sequences), stats->max_length,
+               100 * stats->packing, (double)stats->documents / (double)stats->sequences);
     return options->num_weights > 0 ? TRI_OK : print_strategies(index);
 }
 
@@ -114,9 +109,10 @@ static void print_policies(const struct tri_run *run)
                stats->max_length, run->recipe->data.max_length == 0 ? ": the longest" : "");
         return;
     }
-    printf("\ntoo long: %" PRId64 " of %" PRId64 " samples are longer than data.max_length %" PRId64
+    printf("\ntoo long: %" PRId64 " of %" PRId64 " samples %s longer than data.max_length %" PRId64
            "; data.overlength: %s%s\n",
-           stats->overlong, stats->samples, stats->max_length, names[policy],
+           stats->overlong, stats->samples, stats->overlong == 1 ? "is" : "are", stats->max_length,
+           names[policy],
            policy == TRI_OVERLENGTH_ERROR ? ", so training will not start; they are left out below"
                                           : "");
     for (int i = TRI_OVERLENGTH_DROP; i <= TRI_OVERLENGTH_SPLIT; i++) {
@@ -153,12 +149,13 @@ static enum tri_status print_steps(const struct tri_run *run)
     const int64_t sequences = tri_dataset_sequences(run->data, 0);
     const double per_step = (double)train->micro_batch_size *
                             (double)train->gradient_accumulation_steps * (double)replicas;
-    printf("\nsteps: %.2f an epoch = %" PRId64 " sequences / (%" PRId64
-           " micro_batch_size x %" PRId64 " gradient_accumulation_steps x %" PRId64 " replicas)\n",
-           (double)sequences / per_step, sequences, train->micro_batch_size,
-           train->gradient_accumulation_steps, replicas);
+    printf("\nsteps: %.2f an epoch = %" PRId64 " sequence%s / (%" PRId64
+           " micro_batch_size x %" PRId64 " gradient_accumulation_steps x %" PRId64 " replica%s)\n",
+           (double)sequences / per_step, sequences, tri_plural(sequences), train->micro_batch_size,
+           train->gradient_accumulation_steps, replicas, tri_plural(replicas));
     if (train->train_iters > 0) {
-        printf("  train_iters: %" PRId64 " steps, %.2f epochs\n", train->train_iters,
+        printf("  train_iters: %" PRId64 " step%s, %.2f epochs\n", train->train_iters,
+               tri_plural(train->train_iters),
                (double)train->train_iters * per_step / (double)sequences);
         return TRI_OK;
     }
@@ -167,7 +164,7 @@ static enum tri_status print_steps(const struct tri_run *run)
     if (replicas > 1)
         steps = (steps + replicas - 1) / replicas;
     const bool fills = (double)steps * per_step > count_sequences(run, train->epochs);
-    printf("  epochs: %g, so %" PRId64 " step%s%s\n", train->epochs, steps, plural(steps),
+    printf("  epochs: %g, so %" PRId64 " step%s%s\n", train->epochs, steps, tri_plural(steps),
            fills ? "; the last one is filled up from the next epoch" : "");
     return TRI_OK;
 }
@@ -249,22 +246,23 @@ static void print_document(const struct tri_run *run, const struct tri_batch *ba
 static void print_sequence(const struct tri_run *run, const struct tri_batch *batch, int64_t number,
                            int64_t tokens, bool colour)
 {
-    printf("\nsequence %" PRId64 ": %" PRId64 " tokens, %" PRId64 " trained, %" PRId64
+    printf("\nsequence %" PRId64 ": %" PRId64 " token%s, %" PRId64 " trained, %" PRId64
            " document%s\n",
-           number, batch->num_tokens, batch->num_trained, batch->num_docs,
-           batch->num_docs == 1 ? "" : "s");
+           number, batch->num_tokens, tri_plural(batch->num_tokens), batch->num_trained,
+           batch->num_docs, tri_plural(batch->num_docs));
     for (int64_t d = 0; d < batch->num_docs; d++) {
         const int64_t begin = batch->doc_begin[d], end = batch->doc_begin[d + 1];
         if (begin >= tokens)
             break;
         if (batch->num_docs > 1)
-            printf("-- document %" PRId64 ", %" PRId64 " tokens\n", d, end - begin);
+            printf("-- document %" PRId64 ", %" PRId64 " token%s\n", d, end - begin,
+                   tri_plural(end - begin));
         print_document(run, batch, begin, end < tokens ? end : tokens, colour);
         printf("\n");
     }
     if (batch->num_tokens > tokens)
-        printf("... and %" PRId64 " tokens more (--tokens shows them)\n",
-               batch->num_tokens - tokens);
+        printf("... and %" PRId64 " token%s more (--tokens shows them)\n",
+               batch->num_tokens - tokens, tri_plural(batch->num_tokens - tokens));
 }
 
 static enum tri_status print_sequences(struct tri_run *run, int64_t samples, int64_t tokens)
@@ -294,7 +292,7 @@ enum tri_status tri_cli_inspect(struct tri_run *run, int64_t samples, int64_t to
     const struct tri_data_stats *stats = tri_dataset_stats(run->data);
     printf("%" PRId64 " file%s, %" PRId64 " sample%s; an epoch trains on %" PRId64 " of %" PRId64
            " tokens (%.1f%%)\n",
-           stats->files, plural(stats->files), stats->samples, plural(stats->samples),
+           stats->files, tri_plural(stats->files), stats->samples, tri_plural(stats->samples),
            stats->trained, stats->tokens, percent((double)stats->trained, (double)stats->tokens));
     print_lengths(stats);
     print_policies(run);

@@ -4,28 +4,33 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "verify/rehearse.h"
 
-static double gib(size_t bytes)
+/* A row of the table. */
+static void row(const char *name, size_t bytes, const char *note)
 {
-    return (double)bytes / 0x1p30;
+    printf("  %-14s %10s%s%s\n", name, tri_bytes((double)bytes).s, note[0] != '\0' ? "  " : "",
+           note);
 }
 
 static void print(const struct tri_rehearsal *r)
 {
+    char step[64];
+    snprintf(step, sizeof step, "%s a token",
+             tri_bytes((double)r->plan.step / (double)r->tokens).s);
     printf("rehearsed a step over %" PRId64 " tokens a micro-batch in %.1f s\n", r->tokens,
            r->seconds);
     if (r->ranks > 1)
         printf("  as the first of %" PRId64 " ranks in ZeRO stage %d\n", r->ranks, r->zero_stage);
-    printf("  weights        %9.3f GiB\n", gib(r->plan.weights));
-    printf("  gradients      %9.3f GiB\n", gib(r->plan.gradients));
-    printf("  optimizer      %9.3f GiB\n", gib(r->plan.optimizer));
-    printf("  step           %9.3f GiB  %.1f KiB a token\n", gib(r->plan.step),
-           (double)r->plan.step / 1024 / (double)r->tokens);
-    printf("  planned peak   %9.3f GiB\n", gib(r->plan.total));
-    printf("  available      %9.3f GiB\n", gib(r->available));
-    printf("  measured peak  %9.3f GiB  in the arena\n", gib(r->arena_peak));
-    printf("  resident peak  %9.3f GiB  of the process\n", gib(r->rss_peak));
+    row("weights", r->plan.weights, "");
+    row("gradients", r->plan.gradients, "");
+    row("optimizer", r->plan.optimizer, "");
+    row("step", r->plan.step, step);
+    row("planned peak", r->plan.total, "");
+    row("available", r->available, "");
+    row("measured peak", r->arena_peak, "in the arena");
+    row("resident peak", r->rss_peak, "of the process");
     printf("  allocation trace %016" PRIx64 " (planned %016" PRIx64 ")\n", r->trace, r->plan.trace);
 }
 

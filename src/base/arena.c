@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 
 enum { COMMIT_STEP = 2 << 20 }; /* commit in whole huge pages */
 
@@ -78,8 +79,8 @@ enum tri_status tri_arena_reserve(struct tri_arena *arena, size_t bytes)
 {
     size_t target = round_up(bytes, COMMIT_STEP);
     if (bytes > arena->capacity)
-        return tri_fail(TRI_NOMEM, "%.1f MiB asked of %.1f MiB %s memory", (double)bytes / 0x1p20,
-                        (double)arena->capacity / 0x1p20, arena->memory->name);
+        return tri_fail(TRI_NOMEM, "%s asked of %s of %s memory", tri_bytes((double)bytes).s,
+                        tri_bytes((double)arena->capacity).s, arena->memory->name);
     if (target > arena->committed) {
         TRI_TRY(arena->memory->commit(arena->memory->ctx, arena->base, arena->committed, target));
         arena->committed = target;
@@ -94,16 +95,15 @@ enum tri_status tri_arena_alloc(struct tri_arena *arena, const char *name, size_
     if (bytes > arena->capacity ||
         (end += round_up(bytes > 0 ? bytes : 1, TRI_ARENA_ALIGN)) > arena->capacity ||
         (arena->fail_in > 0 && --arena->fail_in == 0))
-        return tri_fail(TRI_NOMEM,
-                        "no room for '%s': %.1f MiB asked, %.1f MiB of %.1f MiB %s memory in use",
-                        name, (double)bytes / 0x1p20, (double)arena->used / 0x1p20,
-                        (double)arena->capacity / 0x1p20, arena->memory->name);
+        return tri_fail(TRI_NOMEM, "no room for '%s': %s asked, %s of %s of %s memory in use", name,
+                        tri_bytes((double)bytes).s, tri_bytes((double)arena->used).s,
+                        tri_bytes((double)arena->capacity).s, arena->memory->name);
     if (end > arena->committed) {
         size_t target = round_up(end, COMMIT_STEP);
         enum tri_status st =
             arena->memory->commit(arena->memory->ctx, arena->base, arena->committed, target);
         if (st != TRI_OK) {
-            tri_error_prefix("'%s', %.1f MiB", name, (double)bytes / 0x1p20);
+            tri_error_prefix("'%s', %s", name, tri_bytes((double)bytes).s);
             return st;
         }
         arena->committed = target;

@@ -209,3 +209,30 @@ char *tri_number_text(double value, char *out)
     snprintf(out, 32, "%s", text);
     return out;
 }
+
+struct tri_bytes_text tri_bytes(double bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    struct tri_bytes_text text;
+    int unit = 0;
+    if (bytes < 1023.5) {
+        snprintf(text.s, sizeof text.s, "%.0f byte%s", bytes,
+                 bytes >= 0.5 && bytes < 1.5 ? "" : "s");
+        return text;
+    }
+    bytes /= 1024;
+    for (; unit < 3 && bytes >= 1023.5; unit++) /* what would be shown as 1024 of this unit */
+        bytes /= 1024;
+    /* Fewer digits behind the point, the more there are before it. */
+    snprintf(text.s, sizeof text.s, "%.*f %s",
+             bytes < 9.995   ? 2
+             : bytes < 99.95 ? 1
+                             : 0,
+             bytes, units[unit]);
+    return text;
+}
+
+const char *tri_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}

@@ -38,6 +38,17 @@ enum tri_status tri_text_number(const char *text, double *out);
 /* Write a number in the shortest form that reads back to the same bits. `out` has 32 bytes. */
 char *tri_number_text(double value, char *out);
 
+/* An amount of memory or of a file for people: "1.50 GiB", "12.3 MiB", "640 KiB", "17 bytes"; three
+ * digits that count, whatever the size. By value, so that tri_bytes(n).s fits into a list of
+ * arguments. */
+struct tri_bytes_text {
+    char s[32];
+};
+struct tri_bytes_text tri_bytes(double bytes);
+
+/* The ending of a regular noun behind that number: "" for 1, else "s". */
+const char *tri_plural(int64_t count);
+
 /* How many insertions, deletions, changes or swaps of neighbours turn one word into the other,
  * capital letters and "-" for "_" not counted. Words over 64 bytes are compared by their start. */
 int tri_text_distance(const char *a, const char *b);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 
 enum tri_status tri_batch_open(int64_t max_tokens, struct tri_batch *out)
 {
@@ -21,9 +22,9 @@ enum tri_status tri_batch_open(int64_t max_tokens, struct tri_batch *out)
     if (!batch.ids || !batch.labels || !batch.positions || !batch.doc_begin) {
         tri_batch_close(&batch);
         return tri_fail(TRI_NOMEM,
-                        "no memory for a batch of %" PRId64 " tokens (%.1f MiB): lower "
+                        "no memory for a batch of %" PRId64 " tokens (%s): lower "
                         "data.max_length or micro_batch_size",
-                        max_tokens, (double)max_tokens * 24 / 1048576);
+                        max_tokens, tri_bytes((double)max_tokens * 24).s);
     }
     batch.doc_begin[0] = 0;
     tri_batch_clear(&batch);

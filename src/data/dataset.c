@@ -185,25 +185,31 @@ const struct tri_index *tri_dataset_index(const struct tri_dataset *dataset)
 void tri_dataset_report(const struct tri_dataset *dataset, const char *title)
 {
     const struct tri_data_stats *stats = &dataset->index.stats;
-    tri_info("%s: %" PRId64 " files, %" PRId64 " samples (the longest has %" PRId64
-             " tokens), %" PRId64 " tokens, %" PRId64 " of them trained",
-             title, stats->files, stats->samples, stats->longest, stats->tokens, stats->trained);
+    tri_info("%s: %" PRId64 " file%s, %" PRId64 " sample%s (the longest has %" PRId64
+             " token%s), %" PRId64 " token%s, %" PRId64 " of them trained",
+             title, stats->files, tri_plural(stats->files), stats->samples,
+             tri_plural(stats->samples), stats->longest, tri_plural(stats->longest), stats->tokens,
+             tri_plural(stats->tokens), stats->trained);
     if (!tri_mixture_is_plain(&dataset->order.mixture))
-        tri_info("%s: by data.weights an epoch has %" PRId64 " samples, %" PRId64 " tokens", title,
-                 stats->epoch_samples, stats->epoch_tokens);
+        tri_info("%s: by data.weights an epoch has %" PRId64 " sample%s, %" PRId64 " token%s",
+                 title, stats->epoch_samples, tri_plural(stats->epoch_samples), stats->epoch_tokens,
+                 tri_plural(stats->epoch_tokens));
     if (dataset->order.pack)
-        tri_info("%s: packed into %" PRId64 " sequences of at most %" PRId64 " tokens, %.1f%% full",
-                 title, stats->sequences, stats->max_length, 100 * stats->packing);
+        tri_info("%s: packed into %" PRId64 " sequence%s of at most %" PRId64
+                 " tokens, %.1f%% full",
+                 title, stats->sequences, tri_plural(stats->sequences), stats->max_length,
+                 100 * stats->packing);
     if (stats->bad > 0)
-        tri_warn("%s: %" PRId64 " samples are bad and left out (data.on_bad_sample)", title,
-                 stats->bad);
+        tri_warn("%s: %" PRId64 " sample%s bad and left out (data.on_bad_sample)", title,
+                 stats->bad, stats->bad == 1 ? " is" : "s are");
     if (stats->overlong > 0)
-        tri_info("%s: %" PRId64 " samples are longer than %" PRId64 " tokens", title,
-                 stats->overlong, stats->max_length);
+        tri_info("%s: %" PRId64 " sample%s longer than %" PRId64 " tokens", title, stats->overlong,
+                 stats->overlong == 1 ? " is" : "s are", stats->max_length);
     if (stats->tokens_lost > 0 || stats->trained_lost > 0)
-        tri_warn("%s: %" PRId64 " tokens and %" PRId64
-                 " training targets are lost to data.overlength",
-                 title, stats->tokens_lost, stats->trained_lost);
+        tri_warn("%s: %" PRId64 " token%s and %" PRId64
+                 " training target%s are lost to data.overlength",
+                 title, stats->tokens_lost, tri_plural(stats->tokens_lost), stats->trained_lost,
+                 tri_plural(stats->trained_lost));
 }
 
 uint64_t tri_dataset_identity(const struct tri_dataset *dataset)

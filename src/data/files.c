@@ -84,9 +84,8 @@ static enum tri_status add_folder(struct tri_data_files *files, char *path)
             "%s holds no .txt, .jsonl or .idx file; name others by a pattern such as %s/*.c", path,
             path);
     if (left_out > 0)
-        tri_info("%s: %" PRId64
-                 " files are none of .txt, .jsonl and .idx, and not part of the data",
-                 path, left_out);
+        tri_info("%s: %" PRId64 " file%s none of .txt, .jsonl and .idx, and not part of the data",
+                 path, left_out, left_out == 1 ? " is" : "s are");
     return TRI_OK;
 }
 

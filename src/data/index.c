@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "data/ahead_files.h"
 #include "data/index_pass.h"
 #include "data/options.h"
@@ -24,9 +25,10 @@ void tri_pass_show(const struct tri_pass *pass, uint64_t bytes_in_file)
         return;
     char eta[16];
     tri_duration_text(seconds * ((double)pass->bytes_total - done) / done, eta);
-    tri_progress("reading data: %.1f of %.1f MiB, %" PRId64 " samples, %" PRId64 " tokens, %s left",
-                 done / 1048576, (double)pass->bytes_total / 1048576, pass->index.stats.samples,
-                 pass->index.stats.tokens, eta);
+    const int64_t samples = pass->index.stats.samples, tokens = pass->index.stats.tokens;
+    tri_progress("reading data: %s of %s, %" PRId64 " sample%s, %" PRId64 " token%s, %s left",
+                 tri_bytes(done).s, tri_bytes((double)pass->bytes_total).s, samples,
+                 tri_plural(samples), tokens, tri_plural(tokens), eta);
 }
 
 void tri_pass_forget(const struct tri_map *map, size_t from, size_t to)

@@ -163,11 +163,12 @@ enum tri_status tri_index_finish(struct tri_index *index, const struct tri_lengt
     if (stats->overlong > 0 && rule->policy == TRI_OVERLENGTH_ERROR)
         return tri_fail(TRI_INVALID,
                         "%s:%" PRId64 ": this sample has %" PRId64 " tokens, data.max_length is "
-                        "%" PRId64 " (%" PRId64 " of %" PRId64 " samples are longer, the longest "
+                        "%" PRId64 " (%" PRId64 " of %" PRId64 " samples %s longer, the longest "
                         "has %" PRId64 "): raise data.max_length, or set data.overlength to drop, "
                         "truncate or split",
                         files->file[rule->first_file].path, rule->first_line, rule->first_tokens,
-                        rule->limit, stats->overlong, stats->samples, stats->longest);
+                        rule->limit, stats->overlong, stats->samples,
+                        stats->overlong == 1 ? "is" : "are", stats->longest);
     if (stats->samples == 0)
         return tri_fail(TRI_INVALID,
                         "no sample is left: all %" PRId64 " are bad (data.on_bad_sample: error "

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "train/checkpoint.h"
 #include "train/heartbeat.h"
 #include "train/length.h"
@@ -79,8 +80,9 @@ static bool is_time_to_save(const struct loop *l)
 static void print_eval(const struct tri_run *run, const struct tri_eval_result *r)
 {
     tri_info("eval at step %" PRId64 ": loss %.4f, perplexity %.2f over %" PRId64
-             " trained tokens of %" PRId64 " sequences in %.1f s",
-             run->state.step, r->loss, exp(r->loss), r->trained, r->sequences, r->seconds);
+             " trained token%s of %" PRId64 " sequence%s in %.1f s",
+             run->state.step, r->loss, exp(r->loss), r->trained, tri_plural(r->trained),
+             r->sequences, tri_plural(r->sequences), r->seconds);
 }
 
 static enum tri_status evaluate(struct loop *l)

@@ -9,17 +9,13 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "ckpt/hf.h"
 #include "model/overrides.h"
 #include "train/facts.h"
 #include "train/machine.h"
 #include "train/memory.h"
 #include "train/warnings.h"
-
-static double gib(size_t bytes)
-{
-    return (double)bytes / 0x1p30;
-}
 
 /* The recipe may name the attention that the checkpoint pins, or none. Whatever the name, our own
  * kernel computes it. */
@@ -185,12 +181,14 @@ static enum tri_status plan_steps(struct tri_run *run)
     if (total == 0)
         TRI_TRY(tri_loader_steps(run->loader, r->train.epochs, &total));
     TRI_TRY(tri_schedule_resolve(&r->scheduler, r->optimizer.learning_rate, total, &run->schedule));
-    tri_info("%" PRId64 " steps: %" PRId64 " sequences in the first epoch, %" PRId64 " x %" PRId64
+    const int64_t sequences = tri_dataset_sequences(run->data, 0);
+    const int64_t warmup = run->schedule.warmup_steps;
+    tri_info("%" PRId64 " step%s: %" PRId64 " sequence%s in the first epoch, %" PRId64 " x %" PRId64
              " x %d sequences a step (micro-batch, accumulation, replicas); %" PRId64
-             " steps of warm-up",
-             total, tri_dataset_sequences(run->data, 0), r->train.micro_batch_size,
-             r->train.gradient_accumulation_steps, run->mesh.num_replicas,
-             run->schedule.warmup_steps);
+             " step%s of warm-up",
+             total, tri_plural(total), sequences, tri_plural(sequences), r->train.micro_batch_size,
+             r->train.gradient_accumulation_steps, run->mesh.num_replicas, warmup,
+             tri_plural(warmup));
     return TRI_OK;
 }
 
@@ -280,10 +278,11 @@ static enum tri_status plan_memory(struct tri_run *run, enum tri_run_purpose pur
     TRI_TRY(choose_stage(run, purpose, &p));
     run->planned_bytes = p.total;
     tri_info(
-        "memory of a rank: %.2f GiB = weights %.2f + gradients %.2f + optimizer %.2f + step %.2f; "
-        "%.1f GiB available",
-        gib(p.total), gib(purpose == TRI_RUN_TRAIN ? p.train.weights : p.eval.weights),
-        gib(p.train.gradients), gib(p.train.optimizer), gib(p.step), gib(p.capacity));
+        "memory of a rank: %s = weights %s + gradients %s + optimizer %s + step %s; %s available",
+        tri_bytes((double)p.total).s,
+        tri_bytes((double)(purpose == TRI_RUN_TRAIN ? p.train.weights : p.eval.weights)).s,
+        tri_bytes((double)p.train.gradients).s, tri_bytes((double)p.train.optimizer).s,
+        tri_bytes((double)p.step).s, tri_bytes((double)p.capacity).s);
     if (run->mesh.world != NULL)
         tri_info("ZeRO stage %d over %d ranks", run->zero_stage, run->mesh.world->size);
     if (p.total <= p.capacity)
@@ -294,8 +293,8 @@ static enum tri_status plan_memory(struct tri_run *run, enum tri_run_purpose pur
                  "activation_checkpointing: full";
     else if (run->mesh.world != NULL && run->zero_stage < 3)
         advice = "set zero_stage: 3, which divides weights and optimizer state among the ranks";
-    return tri_fail(TRI_NOMEM, "this run needs %.2f GiB and %.2f GiB are available: %s",
-                    gib(p.total), gib(p.capacity), advice);
+    return tri_fail(TRI_NOMEM, "this run needs %s and %s are available: %s",
+                    tri_bytes((double)p.total).s, tri_bytes((double)p.capacity).s, advice);
 }
 
 static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose purpose)

@@ -2,6 +2,7 @@
 
 #include "backend/dry/dry.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "comm/self/self.h"
 #include "train/machine.h"
 #include "train/run.h"
@@ -10,10 +11,10 @@ static enum tri_status check_plan(const struct tri_rehearsal *r, size_t capacity
 {
     if (r->plan.total > capacity)
         return tri_fail(TRI_NOMEM,
-                        "a step over %lld tokens needs %.2f GiB and %.2f GiB are available: lower "
+                        "a step over %lld tokens needs %s and %s are available: lower "
                         "data.max_length, micro_batch_size or fpdt.chunk_size",
-                        (long long)r->tokens, (double)r->plan.total / 0x1p30,
-                        (double)capacity / 0x1p30);
+                        (long long)r->tokens, tri_bytes((double)r->plan.total).s,
+                        tri_bytes((double)capacity).s);
     return TRI_OK;
 }
 

@@ -280,7 +280,7 @@ static void values_out_of_range(void **state)
     refused_key("--model.dtype", "float64", "float64");
     refused_key("--model.dtype", "bfloat16", "model.dtype");
     refused_key("--eval_interval", "5", "data.eval_sources");
-    refused_key("--memory_limit_gb", "0.0001", "GiB are available");
+    refused_key("--memory_limit_gb", "0.0001", "and 105 KiB are available");
 }
 
 static void a_cut_off_recipe(void **state)

@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* Memory is mapped in steps of this size where there is room: fewer driver calls, a shorter list of
  * mappings. Near the end of the card's memory exactly what was asked for is mapped. */
 enum { MAP_STEP = 64 << 20 };
@@ -48,8 +50,8 @@ static enum tri_status device_reserve(void *ctx, size_t bytes, void **base)
     size_t reserved = round_up(bytes, memory->granularity);
     CUresult code = memory->driver->address_reserve(&address, reserved, 0, 0, 0);
     if (code != CUDA_SUCCESS)
-        return tri_fail(TRI_DEVICE, "cannot reserve %.1f GiB of device addresses: %s",
-                        (double)bytes / 0x1p30, reason(memory, code));
+        return tri_fail(TRI_DEVICE, "cannot reserve %s of device addresses: %s",
+                        tri_bytes((double)bytes).s, reason(memory, code));
     *range = (struct tri_device_range){.base = address, .reserved = reserved, .committed = 0};
     *base = (void *)(uintptr_t)address;
     return TRI_OK;
@@ -101,14 +103,13 @@ static enum tri_status device_commit(void *ctx, void *base, size_t from, size_t 
         (void)cudaMemGetInfo(&room, &total);
         return tri_fail(
             TRI_NOMEM,
-            "device memory is out: %.1f MiB more asked, %.1f of %.1f GiB are free; use a "
-            "smaller chunk_size or loss_slice_gb, full activation_checkpointing, or "
-            "offload",
-            (double)exact / 0x1p20, (double)room / 0x1p30, (double)total / 0x1p30);
+            "device memory is out: %s more asked, %s of %s are free; use a smaller chunk_size or "
+            "loss_slice_gb, full activation_checkpointing, or offload",
+            tri_bytes((double)exact).s, tri_bytes((double)room).s, tri_bytes((double)total).s);
     }
     if (code != CUDA_SUCCESS)
-        return tri_fail(TRI_DEVICE, "cannot map %.1f MiB of device memory: %s",
-                        (double)bytes / 0x1p20, reason(memory, code));
+        return tri_fail(TRI_DEVICE, "cannot map %s of device memory: %s",
+                        tri_bytes((double)bytes).s, reason(memory, code));
     range->committed += bytes;
     return TRI_OK;
 }

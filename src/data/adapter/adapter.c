@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "comm/gather.h"
 #include "data/adapter/private.h"
 
@@ -173,10 +174,9 @@ static enum tri_status receive(struct tri_adapter *a, const char *send, const in
     if (round->left == 0)
         return TRI_OK;
     round->memory = malloc((size_t)total);
-    enum tri_status st =
-        round->memory != NULL
-            ? TRI_OK
-            : tri_fail(TRI_NOMEM, "no memory for %.1f MiB of shards", (double)total / 0x1p20);
+    enum tri_status st = round->memory != NULL ? TRI_OK
+                                               : tri_fail(TRI_NOMEM, "no memory for %s of shards",
+                                                          tri_bytes((double)total).s);
     TRI_TRY(tri_comm_all_well(a->sequence, st));
     return tri_scatter(a->sequence, a->sums, send, send_bytes, round->memory, round->bytes);
 }

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "data/cache/card.h"
 #include "data/cache/part.h"
 #include "data/lock.h"
@@ -81,9 +82,10 @@ static enum tri_status find_parts(struct build *build)
     }
     tri_error_clear();
     if (build->parts > 0)
-        tri_info("going on with a build that was interrupted: %" PRId64 " samples, %" PRId64
-                 " tokens are there",
-                 build->place.stats.samples, build->place.stats.tokens);
+        tri_info("going on with a build that was interrupted: %" PRId64 " sample%s, %" PRId64
+                 " token%s are there",
+                 build->place.stats.samples, tri_plural(build->place.stats.samples),
+                 build->place.stats.tokens, tri_plural(build->place.stats.tokens));
     return TRI_OK;
 }
 

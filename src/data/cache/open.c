@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "data/unpack.h"
 
 /* Tokenizing less than this at one time or another is no wait worth a file. */
@@ -32,8 +33,8 @@ static enum tri_status use(const char *home, const struct tri_cache_key *key,
     char *folder = NULL;
     TRI_TRY(tri_cache_open(home, key, out));
     TRI_TRY(tri_cache_path(home, key, &folder));
-    tri_info("tokens come from the cache %s (%.1f MiB)", folder,
-             (double)tri_cache_bytes(*out) / 1048576);
+    tri_info("tokens come from the cache %s (%s)", folder,
+             tri_bytes((double)tri_cache_bytes(*out)).s);
     free(folder);
     return TRI_OK;
 }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "ckpt/hf.h"
 #include "train/machine.h"
 #include "train/memory.h"
@@ -114,8 +115,8 @@ static enum tri_status load_weights(struct tri_subject *s)
 {
     float *weights = calloc((size_t)s->model->num_elements, sizeof *weights);
     if (weights == NULL)
-        return tri_fail(TRI_NOMEM, "no memory for %.2f GiB of weights",
-                        4.0 * (double)s->model->num_elements / 0x1p30);
+        return tri_fail(TRI_NOMEM, "no memory for %s of weights",
+                        tri_bytes(4.0 * (double)s->model->num_elements).s);
     s->is_random = strcmp(s->run->recipe->model.init, "random") == 0;
     if (!s->is_random) {
         s->weights = weights;
@@ -192,12 +193,13 @@ static enum tri_status count_ranks(struct tri_subject *s)
     size_t share = s->cuda ? capacity : capacity / processes;
     size_t room = s->cuda ? share : share > held ? share - held : 0;
     if (room < split || room < alone)
-        return tri_fail(TRI_NOMEM,
-                        "verify: %" PRId64 " layers take %.3g GiB and %.3g GiB are available: use "
-                        "a machine with more memory, or verify a smaller model of this family",
-                        s->model->arch.num_layers,
-                        (double)((split > alone ? split : alone) + (s->cuda ? 0 : held)) / 0x1p30,
-                        (double)share / 0x1p30);
+        return tri_fail(
+            TRI_NOMEM,
+            "verify: %" PRId64 " layers take %s and %s are available: use a machine "
+            "with more memory, or verify a smaller model of this family",
+            s->model->arch.num_layers,
+            tri_bytes((double)((split > alone ? split : alone) + (s->cuda ? 0 : held))).s,
+            tri_bytes((double)share).s);
     s->max_ranks = room / split < MOST_RANKS ? (int)(room / split) : MOST_RANKS;
     if (s->cuda)
         s->max_ranks = 1; /* threads would share the card; processes come as `world` */

@@ -143,6 +143,30 @@ static void writes_numbers_that_read_back(void **state)
     assert_string_equal(tri_number_text(1e20, text), "1e20");
 }
 
+static void writes_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        double bytes;
+        const char *text;
+    } cases[] = {{0, "0 bytes"},
+                 {1, "1 byte"},
+                 {1023, "1023 bytes"},
+                 {1024, "1.00 KiB"},
+                 {640 * 0x1p10, "640 KiB"},
+                 {0x1p20 - 1, "1.00 MiB"},
+                 {12.345 * 0x1p20, "12.3 MiB"},
+                 {0x1p30, "1.00 GiB"},
+                 {1.5 * 0x1p30, "1.50 GiB"},
+                 {123.4 * 0x1p30, "123 GiB"},
+                 {5000 * 0x1p40, "5000 TiB"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(tri_bytes(cases[i].bytes).s, cases[i].text);
+    assert_string_equal(tri_plural(1), "");
+    assert_string_equal(tri_plural(0), "s");
+    assert_string_equal(tri_plural(2), "s");
+}
+
 static void measures_distance(void **state)
 {
     (void)state;
@@ -248,6 +272,7 @@ int main(void)
         cmocka_unit_test(refuses_what_is_no_number),
         cmocka_unit_test(reads_numbers),
         cmocka_unit_test(writes_numbers_that_read_back),
+        cmocka_unit_test(writes_bytes),
         cmocka_unit_test(measures_distance),
         cmocka_unit_test(finds_the_nearest_name),
         cmocka_unit_test(knows_utf8),

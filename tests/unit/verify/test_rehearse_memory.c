@@ -19,12 +19,15 @@ static const char model_256[] =
     " \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 131072, \"rope_theta\": 10000.0,\n"
     " \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\"}\n";
 
-static double number_behind(const char *text, const char *words)
+/* "1.69 GiB" behind `words`, in GiB. */
+static double gib_behind(const char *text, const char *words)
 {
+    char unit[4];
+    double number;
     const char *at = strstr(text, words);
-    if (at == NULL)
-        fail_msg("\"%s\" is not in: %s", words, text);
-    return strtod(at + strlen(words), NULL);
+    if (at == NULL || sscanf(at + strlen(words), "%lf %3s", &number, unit) != 2)
+        fail_msg("no amount behind \"%s\" in: %s", words, text);
+    return strcmp(unit, "MiB") == 0 ? number / 1024 : number;
 }
 
 static double resident_gib(const char *length)
@@ -36,9 +39,9 @@ static double resident_gib(const char *length)
     read_trace(f.out, "allocation trace ", trace);
     read_trace(f.out, "(planned ", planned_trace);
     assert_string_equal(trace, planned_trace);
-    double planned = number_behind(f.out, "planned peak");
-    double measured = number_behind(f.out, "measured peak");
-    double resident = number_behind(f.out, "resident peak");
+    double planned = gib_behind(f.out, "planned peak");
+    double measured = gib_behind(f.out, "measured peak");
+    double resident = gib_behind(f.out, "resident peak");
     assert_true(planned == measured && planned > 0);
     /* Nearly all that was planned was touched: the rest are tiles that products leave alone. */
     assert_true(resident > 0.9 * planned);
