@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/fingerprint.h"
 #include "base/log.h"
-#include "data/fingerprint.h"
 #include "data/index_pass.h"
 #include "data/megatron.h"
 #include "text/utf8.h"
@@ -76,8 +76,8 @@ enum tri_status tri_pass_set(struct tri_pass *pass, uint32_t number)
             tri_pass_show(pass, file->bytes * (uint64_t)d / (uint64_t)file->set->documents);
     }
     if (left_out > 0)
-        tri_info("%s: %" PRId64 " documents have less than two tokens and are left out", file->path,
-                 left_out);
+        tri_info("%s: %" PRId64 " document%s less than two tokens and %s left out", file->path,
+                 left_out, left_out == 1 ? " has" : "s have", left_out == 1 ? "is" : "are");
     if (pass->units_in_file == 0)
         return tri_fail(TRI_INVALID, "%s: the set holds no document of two tokens: remove it",
                         file->path);

@@ -1,7 +1,7 @@
 /* A pass over the lines of a file. */
 #include <string.h>
 
-#include "data/fingerprint.h"
+#include "base/fingerprint.h"
 #include "data/formats/format.h"
 #include "data/index_pass.h"
 #include "data/options.h"

@@ -9,8 +9,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "base/log.h"
-#include "data/fingerprint.h"
+#include "base/text.h"
 #include "data/json_list.h"
 #include "data/lock.h"
 
@@ -59,8 +60,8 @@ static void show_progress(const char *doing, const char *path, double begin, siz
         return;
     char eta[16];
     tri_duration_text(seconds * (double)(bytes - done) / (double)done, eta);
-    tri_progress("%s %s: %.1f of %.1f MiB, %s left", doing, path, (double)done / 1048576,
-                 (double)bytes / 1048576, eta);
+    tri_progress("%s %s: %s of %s, %s left", doing, path, tri_bytes((double)done).s,
+                 tri_bytes((double)bytes).s, eta);
 }
 
 /* Hash of the contents of a file. */

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "ckpt/hf_rows.h"
 #include "comm/gather.h"
-#include "data/fingerprint.h"
+#include "base/fingerprint.h"
 
 void tri_facts_add(struct tri_text *facts, const char *key, const char *value)
 {

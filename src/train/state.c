@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "ckpt/hf_rows.h"
-#include "data/fingerprint.h"
+#include "base/fingerprint.h"
 #include "train/facts.h"
 #include "trireme/trireme.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "data/cache/part.h"
-#include "data/fingerprint.h"
+#include "base/fingerprint.h"
 
 #define TRI_PART_MAGIC UINT64_C(0x4548434143495254) /* "TRICACHE" */
 
