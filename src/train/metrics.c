@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "train/machine.h"
 #include "train/metrics/writer.h"
 
@@ -106,15 +107,21 @@ static size_t peak_bytes(const struct tri_run *run)
     return tri_machine_peak(run->backend, run->trainer->exec.arena);
 }
 
-/* The shares of the measured rate, or "?" if more ran than it: then others used the machine while
- * it was measured, and no share of it means anything. */
+struct tri_shares tri_shares_of(const struct tri_step_stats *s, double seconds, double roof)
+{
+    struct tri_shares shares = {.mfu = s->model_flops / seconds / roof,
+                                .hfu = s->ran_flops / seconds / roof};
+    if (!(shares.hfu <= 1))
+        shares.mfu = shares.hfu = NAN;
+    return shares;
+}
+
 static void shares_text(struct tri_metrics *m, const struct tri_step_stats *s, double seconds,
                         double roof, char text[48])
 {
-    double hfu = s->ran_flops / seconds / roof;
-    if (hfu <= 1) {
-        snprintf(text, 48, "MFU %.1f%% HFU %.1f%%", 100 * s->model_flops / seconds / roof,
-                 100 * hfu);
+    const struct tri_shares shares = tri_shares_of(s, seconds, roof);
+    if (!isnan(shares.hfu)) {
+        snprintf(text, 48, "MFU %.1f%% HFU %.1f%%", 100 * shares.mfu, 100 * shares.hfu);
         return;
     }
     snprintf(text, 48, "MFU ? HFU ?");
@@ -132,15 +139,15 @@ static void print_step(struct tri_metrics *m, const struct tri_run *run,
     shares_text(m, s, seconds, job_roof(run), shares);
     char tokens[24], trained[24], eta[24];
     int64_t total = run->schedule.total_steps;
-    double used = (double)peak_bytes(run) / 0x1p30;
     tri_duration_text((double)(total - run->state.step) * m->step_seconds, eta);
     tri_info("step %" PRId64 "/%" PRId64 " %.0f%% | loss %.4f (ema %.4f) | gnorm %.3f | lr %.2e | "
              "%s tok (%s trained) | %.2f s (fwd %.2f bwd %.2f opt %.2f) | %.0f tok/s | %s | "
-             "mem %.2f GiB (peak) | eta %s",
+             "mem %s (peak) | eta %s",
              run->state.step, total, 100.0 * (double)run->state.step / (double)total, s->loss,
              run->state.loss_average, s->grad_norm, s->lr, count_text((double)s->tokens, tokens),
              count_text((double)s->trained, trained), seconds, s->forward_s, s->backward_s,
-             s->update_s, (double)s->tokens / seconds, shares, used, eta);
+             s->update_s, (double)s->tokens / seconds, shares, tri_bytes((double)peak_bytes(run)).s,
+             eta);
 }
 
 enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *run,
@@ -168,8 +175,9 @@ enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *ru
     tri_metric_real(&row, "forward_seconds", s->forward_s);
     tri_metric_real(&row, "backward_seconds", s->backward_s);
     tri_metric_real(&row, "update_seconds", s->update_s);
-    tri_metric_real(&row, "mfu", s->model_flops / seconds / job_roof(run));
-    tri_metric_real(&row, "hfu", s->ran_flops / seconds / job_roof(run));
+    const struct tri_shares shares = tri_shares_of(s, seconds, job_roof(run));
+    tri_metric_real(&row, "mfu", shares.mfu); /* writers leave out what is not a number */
+    tri_metric_real(&row, "hfu", shares.hfu);
     tri_metric_int(&row, "peak_bytes", (int64_t)peak_bytes(run));
     tri_metric_text(&row, "allocation_trace", trace);
     return write_row(m, &row);

@@ -17,6 +17,13 @@ void tri_metrics_close(struct tri_metrics *metrics); /* NULL is allowed */
 enum tri_status tri_metrics_step(struct tri_metrics *metrics, const struct tri_run *run,
                                  const struct tri_step_stats *stats, double seconds, bool print);
 
+/* The parts of a rate (FLOP/s, of the whole job) that a step made use of. NAN if more ran than the
+ * rate: then others used the machine while it was measured, and no share of it means anything. */
+struct tri_shares {
+    double mfu, hfu;
+};
+struct tri_shares tri_shares_of(const struct tri_step_stats *stats, double seconds, double roof);
+
 /* An evaluation after the current step. */
 enum tri_status tri_metrics_eval(struct tri_metrics *metrics, const struct tri_run *run,
                                  const struct tri_eval_result *result);

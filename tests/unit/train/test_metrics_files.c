@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/json.h"
+#include "train/metrics.h"
 #include "train/metrics/tfrecord.h"
 #include "train/metrics/writer.h"
 
@@ -87,6 +88,19 @@ static void infinities(void **state)
         assert_non_null(strstr(text, parts[i]));
         free(text);
     }
+}
+
+/* More than the rate is no share of it: neither people nor files are told one. */
+static void shares_of_a_busy_machine_are_unknown(void **state)
+{
+    (void)state;
+    const struct tri_step_stats stats = {.model_flops = 60, .ran_flops = 80};
+    struct tri_shares shares = tri_shares_of(&stats, 2.0, 50.0);
+    assert_true(shares.mfu == 0.6 && shares.hfu == 0.8);
+    shares = tri_shares_of(&stats, 2.0, 35.0); /* 60 of 70 would look like a share */
+    assert_true(isnan(shares.mfu) && isnan(shares.hfu));
+    shares = tri_shares_of(&stats, 2.0, 0.0);
+    assert_true(isnan(shares.mfu) && isnan(shares.hfu));
 }
 
 static void csv_of_another_version_is_refused(void **state)
@@ -289,6 +303,7 @@ int main(void)
         FILES_TEST(jsonl_has_each_step_once),
         FILES_TEST(csv_has_a_header_and_each_step_once),
         FILES_TEST(infinities),
+        cmocka_unit_test(shares_of_a_busy_machine_are_unknown),
         FILES_TEST(csv_of_another_version_is_refused),
         FILES_TEST(crc32c_of_the_standard),
         FILES_TEST(tensorboard_has_scalars_and_restarts),
