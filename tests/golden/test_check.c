@@ -433,15 +433,17 @@ static void errors_of_the_verb(void **state)
     assert_one_error(&f, "--zero: 4: 0 to 3 are possible");
 }
 
-#define CHECK_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECK_TEST(all_folders_are_within_bounds),        CHECK_TEST(shards_are_the_same_model),
-        CHECK_TEST(sixteen_bit_weights_are_their_values), CHECK_TEST(damaged_references_are_errors),
-        CHECK_TEST(damaged_numbers_are_errors),           CHECK_TEST(the_verb_says_so),
-        CHECK_TEST(a_wrong_number_is_exit_code_1),        CHECK_TEST(errors_of_the_verb),
+        SCRATCH_TEST(all_folders_are_within_bounds),
+        SCRATCH_TEST(shards_are_the_same_model),
+        SCRATCH_TEST(sixteen_bit_weights_are_their_values),
+        SCRATCH_TEST(damaged_references_are_errors),
+        SCRATCH_TEST(damaged_numbers_are_errors),
+        SCRATCH_TEST(the_verb_says_so),
+        SCRATCH_TEST(a_wrong_number_is_exit_code_1),
+        SCRATCH_TEST(errors_of_the_verb),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,8 @@ static inline int scratch_close(void **state)
     return tri_remove_folder(scratch) != TRI_OK;
 }
 
+#define SCRATCH_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
+
 /* A path in the folder. Four of them live at a time. */
 static inline const char *in_scratch(const char *name)
 {

@@ -241,26 +241,24 @@ static void joins_paths(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
-
 int main(void)
 {
     setenv("TRIREME_FAIL_WRITE", "2", 1);
     const struct CMUnitTest tests[] = {
-        TEST(environment_makes_a_write_fail),
-        TEST(reads_whole_files),
-        TEST(refuses_what_cannot_be_read),
-        TEST(reads_files_without_size),
-        TEST(maps_files),
-        TEST(writes_in_pieces),
-        TEST(abandoned_writes_leave_nothing),
-        TEST(full_disk_keeps_the_old_file),
-        TEST(commit_remembers_failures),
-        TEST(refuses_unwritable_places),
-        TEST(overwrites_a_stale_temporary),
-        TEST(copies_files),
-        TEST(makes_and_removes_folders),
-        TEST(joins_paths),
+        SCRATCH_TEST(environment_makes_a_write_fail),
+        SCRATCH_TEST(reads_whole_files),
+        SCRATCH_TEST(refuses_what_cannot_be_read),
+        SCRATCH_TEST(reads_files_without_size),
+        SCRATCH_TEST(maps_files),
+        SCRATCH_TEST(writes_in_pieces),
+        SCRATCH_TEST(abandoned_writes_leave_nothing),
+        SCRATCH_TEST(full_disk_keeps_the_old_file),
+        SCRATCH_TEST(commit_remembers_failures),
+        SCRATCH_TEST(refuses_unwritable_places),
+        SCRATCH_TEST(overwrites_a_stale_temporary),
+        SCRATCH_TEST(copies_files),
+        SCRATCH_TEST(makes_and_removes_folders),
+        SCRATCH_TEST(joins_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

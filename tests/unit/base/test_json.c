@@ -84,16 +84,14 @@ static void keeps_every_bit_of_numbers(void **state)
     json_decref(list);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(parses),
-        TEST(refuses_malformed_text),
-        TEST(refuses_deep_nesting),
-        TEST(loads_and_saves_files),
-        TEST(keeps_every_bit_of_numbers),
+        SCRATCH_TEST(parses),
+        SCRATCH_TEST(refuses_malformed_text),
+        SCRATCH_TEST(refuses_deep_nesting),
+        SCRATCH_TEST(loads_and_saves_files),
+        SCRATCH_TEST(keeps_every_bit_of_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

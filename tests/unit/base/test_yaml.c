@@ -221,7 +221,7 @@ int main(void)
         cmocka_unit_test(prints_json),
         cmocka_unit_test(reads_json),
         cmocka_unit_test(reads_single_values),
-        cmocka_unit_test_setup_teardown(loads_files, scratch_open, scratch_close),
+        SCRATCH_TEST(loads_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -335,23 +335,21 @@ static void says_what_a_folder_lacks(void **state)
     assert_error_has("pytorch_model.bin");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(reads_a_file),
-        TEST(refuses_a_bad_length),
-        TEST(refuses_bad_headers),
-        TEST(refuses_bad_layouts),
-        TEST(shows_hostile_names_in_one_line),
-        TEST(refuses_every_truncation),
-        TEST(writes_what_it_reads),
-        TEST(writer_wants_exactly_what_was_declared),
-        TEST(full_disk_keeps_the_old_file),
-        TEST(reads_shards),
-        TEST(refuses_bad_indexes),
-        TEST(says_what_a_folder_lacks),
+        SCRATCH_TEST(reads_a_file),
+        SCRATCH_TEST(refuses_a_bad_length),
+        SCRATCH_TEST(refuses_bad_headers),
+        SCRATCH_TEST(refuses_bad_layouts),
+        SCRATCH_TEST(shows_hostile_names_in_one_line),
+        SCRATCH_TEST(refuses_every_truncation),
+        SCRATCH_TEST(writes_what_it_reads),
+        SCRATCH_TEST(writer_wants_exactly_what_was_declared),
+        SCRATCH_TEST(full_disk_keeps_the_old_file),
+        SCRATCH_TEST(reads_shards),
+        SCRATCH_TEST(refuses_bad_indexes),
+        SCRATCH_TEST(says_what_a_folder_lacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(explains_itself),
-        cmocka_unit_test_setup_teardown(fails_in_one_line, scratch_open, scratch_close),
+        SCRATCH_TEST(fails_in_one_line),
         cmocka_unit_test(notices_a_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

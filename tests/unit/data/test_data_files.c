@@ -146,8 +146,6 @@ static void test_changed_files_are_noticed(void **state)
     tri_data_files_close(&files);
 }
 
-#define SCRATCH_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -324,8 +324,6 @@ static void test_bad_dates_and_kwargs(void **state)
     chat_close();
 }
 
-#define SCRATCH_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

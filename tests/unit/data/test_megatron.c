@@ -194,15 +194,13 @@ static void names_a_token_outside_the_vocabulary(void **state)
     assert_int_equal(tri_megatron_read(&set, 3, VOCAB, ids), TRI_INTERNAL);
 }
 
-#define IN_SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_of_token),
         cmocka_unit_test(without_marks_a_sequence_is_a_document),
         cmocka_unit_test(modes_are_passed_over),
-        IN_SCRATCH(reads_files),
+        SCRATCH_TEST(reads_files),
         cmocka_unit_test(refuses_what_cannot_be),
         cmocka_unit_test(names_a_token_outside_the_vocabulary),
     };

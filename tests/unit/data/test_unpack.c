@@ -312,8 +312,6 @@ static void test_names(void **state)
     assert_error_has("set data.cache_dir");
 }
 
-#define SCRATCH_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -527,7 +527,7 @@ int main(void)
         cmocka_unit_test(shows_what_the_model_decided),
         cmocka_unit_test(hashes_what_changes_numbers),
         cmocka_unit_test(explains_every_key),
-        cmocka_unit_test_setup_teardown(opens_files, scratch_open, scratch_close),
+        SCRATCH_TEST(opens_files),
         cmocka_unit_test(reads_the_examples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,8 +143,7 @@ int main(void)
         cmocka_unit_test(test_special_tokens_come_from_the_model),
         cmocka_unit_test(test_identity_follows_the_ids),
         cmocka_unit_test(test_small_vocabulary_refuses_text),
-        cmocka_unit_test_setup_teardown(test_unread_tokenizers_are_refused_when_they_meet_text,
-                                        scratch_open, scratch_close),
+        SCRATCH_TEST(test_unread_tokenizers_are_refused_when_they_meet_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -417,24 +417,22 @@ static void little_data_is_cut_or_refused(void **state)
     tri_recipe_close(recipe);
 }
 
-#define VERIFY_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        VERIFY_TEST(passes_on_every_kind_of_block),
-        VERIFY_TEST(the_program_kills_and_goes_on),
-        VERIFY_TEST(a_signal_leaves_no_files),
-        VERIFY_TEST(the_program_fails_where_nothing_is_proven),
-        VERIFY_TEST(shrinks_to_both_kinds_of_attention),
-        VERIFY_TEST(shrinks_to_what_fits),
-        VERIFY_TEST(finds_a_gradient_that_gets_lost),
-        VERIFY_TEST(finds_a_document_that_leaks),
-        VERIFY_TEST(finds_a_token_that_sees_a_later_one),
-        VERIFY_TEST(a_probe_that_moves_nothing_fails),
-        VERIFY_TEST(finds_a_gradient_that_does_not_arrive),
-        VERIFY_TEST(finds_one_lost_label),
-        VERIFY_TEST(little_data_is_cut_or_refused),
+        SCRATCH_TEST(passes_on_every_kind_of_block),
+        SCRATCH_TEST(the_program_kills_and_goes_on),
+        SCRATCH_TEST(a_signal_leaves_no_files),
+        SCRATCH_TEST(the_program_fails_where_nothing_is_proven),
+        SCRATCH_TEST(shrinks_to_both_kinds_of_attention),
+        SCRATCH_TEST(shrinks_to_what_fits),
+        SCRATCH_TEST(finds_a_gradient_that_gets_lost),
+        SCRATCH_TEST(finds_a_document_that_leaks),
+        SCRATCH_TEST(finds_a_token_that_sees_a_later_one),
+        SCRATCH_TEST(a_probe_that_moves_nothing_fails),
+        SCRATCH_TEST(finds_a_gradient_that_does_not_arrive),
+        SCRATCH_TEST(finds_one_lost_label),
+        SCRATCH_TEST(little_data_is_cut_or_refused),
     };
     tri_log_set_level(TRI_LOG_ERROR);
     return cmocka_run_group_tests(tests, NULL, NULL);
