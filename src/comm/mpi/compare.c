@@ -47,7 +47,7 @@ enum tri_status tri_mpi_compare(struct tri_mpi_comm *comm, struct tri_call mine)
 enum tri_status tri_mpi_compare_blocks(struct tri_mpi_comm *comm, int parts,
                                        const struct tri_block *send, const struct tri_block *recv)
 {
-    int size = comm->base.size;
+    int size = comm->base.size, rank = comm->base.rank;
     size_t count = (size_t)parts * (size_t)size;
     if (!comm->job->compare || size == 1)
         return TRI_OK;
@@ -57,12 +57,10 @@ enum tri_status tri_mpi_compare_blocks(struct tri_mpi_comm *comm, int parts,
         return tri_fail(TRI_NOMEM, "no memory to compare an all-to-all of %d ranks", size);
     enum tri_status st = gather(comm, all, send, count * sizeof *send, "all-to-all");
     for (int r = 0; r < size && st == TRI_OK; r++)
-        for (int p = 0; p < parts && st == TRI_OK; p++)
-            st = fail_job(
-                comm,
-                tri_block_compare(
-                    p, r, &all[(size_t)r * count + (size_t)(p * size) + (size_t)comm->base.rank],
-                    comm->base.rank, &recv[p * size + r]));
+        for (int p = 0; p < parts && st == TRI_OK; p++) {
+            const struct tri_block *sent = &all[(size_t)r * count + (size_t)(p * size + rank)];
+            st = fail_job(comm, tri_block_compare(p, r, sent, rank, &recv[p * size + r]));
+        }
     free(all);
     return st;
 }

@@ -273,7 +273,7 @@ enum tri_status tri_nccl_all_to_all(struct tri_comm *base, struct tri_stream *s,
     struct tri_nccl_comm *comm = tri_nccl_of(base);
     struct exchange x = {.comm = comm, .stream = s->stream, .parts = parts};
     x.budget = TRI_NCCL_SLOT_BYTES / (size_t)base->size / 256 * 256;
-    TRI_TRY(tri_nccl_compare(comm, "all-to-all", parts));
+    TRI_TRY(tri_nccl_compare(comm, tri_call_all_to_all(base, parts)));
     TRI_TRY(tri_nccl_compare_blocks(comm, parts, send, recv));
     TRI_TRY(open_side(&x, &x.send, send, &comm->pack_slots));
     TRI_TRY(open_side(&x, &x.recv, recv, &comm->unpack_slots));

@@ -12,7 +12,7 @@
 static enum tri_status check_ranks(struct tri_nccl_job *job, double timeout)
 {
     struct rank {
-        int version, device;
+        int version, device, compare;
         char uuid[16], bus[32], host[64];
     };
     struct rank mine, all[TRI_NCCL_MAX_RANKS];
@@ -22,6 +22,7 @@ static enum tri_status check_ranks(struct tri_nccl_job *job, double timeout)
     TRI_TRY(tri_cuda_check(cudaGetDeviceProperties(&prop, job->device), "look at the card"));
     mine.version = job->api.version;
     mine.device = job->device;
+    mine.compare = tri_compare_wanted();
     memcpy(mine.uuid, &prop.uuid, sizeof mine.uuid);
     snprintf(mine.bus, sizeof mine.bus, "%04x:%02x:%02x", (unsigned)prop.pciDomainID,
              (unsigned)prop.pciBusID, (unsigned)prop.pciDeviceID);
@@ -30,6 +31,8 @@ static enum tri_status check_ranks(struct tri_nccl_job *job, double timeout)
     ranks.id = 2; /* the world's own group counts its exchanges from 0 */
     TRI_TRY(tri_rendezvous_gather(job->rv, &ranks, "the cards", all, &mine, sizeof mine, timeout));
     for (int r = 0; r < ranks.size; r++) {
+        /* A launcher may hand on no variables: one rank that has it is enough. */
+        job->compare = job->compare || all[r].compare != 0;
         if (all[r].version != all[0].version)
             return tri_fail(TRI_COMM,
                             "rank 0 has NCCL %d and rank %d has %d: install the same everywhere, "
@@ -64,11 +67,9 @@ static enum tri_status open_job(struct tri_rendezvous *rv, int device, double ti
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&job->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    const char *compare = getenv("TRIREME_COMM_CHECK");
     job->rv = rv;
     job->device = device;
     job->timeout = timeout;
-    job->compare = compare != NULL && strcmp(compare, "1") == 0;
     enum tri_status st = tri_nccl_api_open(&job->api);
     if (st == TRI_OK)
         st = tri_cuda_check(cudaSetDevice(device), "use the card");

@@ -47,7 +47,7 @@ static enum tri_status all_gather(struct tri_comm *base, struct tri_stream *s, v
 {
     static const char what[] = "all-gather";
     struct tri_nccl_comm *comm = tri_nccl_of(base);
-    TRI_TRY(tri_nccl_compare(comm, what, (int64_t)bytes));
+    TRI_TRY(tri_nccl_compare(comm, tri_call_all_gather(base, bytes)));
     if (base->size == 1 || bytes == 0)
         return copy_alone(s->stream, recv, send, bytes);
     TRI_TRY(tri_nccl_begin(comm, s->stream, what));
@@ -64,7 +64,7 @@ static enum tri_status reduce_scatter(struct tri_comm *base, struct tri_stream *
     struct tri_nccl_comm *comm = tri_nccl_of(base);
     ncclDataType_t type = ncclInt8;
     TRI_TRY(type_of(dtype, &type));
-    TRI_TRY(tri_nccl_compare(comm, what, n));
+    TRI_TRY(tri_nccl_compare(comm, tri_call_reduce(base, what, n, dtype, TRI_SUM)));
     if (base->size == 1 || n == 0)
         return copy_alone(s->stream, recv, send, (size_t)n * tri_dtype_bytes(dtype));
     TRI_TRY(tri_nccl_begin(comm, s->stream, what));
@@ -83,7 +83,7 @@ static enum tri_status all_reduce(struct tri_comm *base, struct tri_stream *s, v
     struct tri_nccl_comm *comm = tri_nccl_of(base);
     ncclDataType_t type = ncclInt8;
     TRI_TRY(type_of(dtype, &type));
-    TRI_TRY(tri_nccl_compare(comm, what, n));
+    TRI_TRY(tri_nccl_compare(comm, tri_call_reduce(base, what, n, dtype, reduction)));
     if (base->size == 1 || n == 0)
         return TRI_OK;
     TRI_TRY(tri_nccl_begin(comm, s->stream, what));
@@ -101,7 +101,7 @@ static enum tri_status broadcast(struct tri_comm *base, struct tri_stream *s, vo
 {
     static const char what[] = "broadcast";
     struct tri_nccl_comm *comm = tri_nccl_of(base);
-    TRI_TRY(tri_nccl_compare(comm, what, (int64_t)bytes));
+    TRI_TRY(tri_nccl_compare(comm, tri_call_broadcast(base, bytes, root)));
     if (base->size == 1 || bytes == 0)
         return TRI_OK;
     TRI_TRY(tri_nccl_begin(comm, s->stream, what));

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/context.h"
 #include "comm/comm.h"
+#include "comm/compare.h"
 #include "comm/nccl/api.h"
 #include "comm/rendezvous/rendezvous.h"
 
@@ -30,7 +31,7 @@ struct tri_nccl_job {
     struct tri_nccl_api api;
     struct tri_rendezvous *rv;
     int device;
-    bool compare;         /* TRIREME_COMM_CHECK=1 */
+    bool compare;         /* TRIREME_COMM_CHECK=1 on any rank */
     pthread_mutex_t lock; /* held in every call of NCCL and for the lists; nobody waits with it */
     pthread_cond_t changed;
     pthread_t watchdog;
@@ -88,7 +89,7 @@ enum tri_status tri_nccl_fail(struct tri_nccl_job *job, enum tri_status status);
 /* ---- the debug mode, TRIREME_COMM_CHECK=1 (compare.c) ---- */
 
 /* Are all ranks in the same call? */
-enum tri_status tri_nccl_compare(struct tri_nccl_comm *comm, const char *what, int64_t amount);
+enum tri_status tri_nccl_compare(struct tri_nccl_comm *comm, struct tri_call mine);
 /* Does every rank send what its peer expects? */
 enum tri_status tri_nccl_compare_blocks(struct tri_nccl_comm *comm, int parts,
                                         const struct tri_block *send, const struct tri_block *recv);
