@@ -77,12 +77,12 @@ enum tri_status tri_pass_backward(struct tri_pass *pass)
         pass->net.kv_slot = tri_slot(pass, layer, TRI_SLOT_KV);
         TRI_TRY(tri_zero_walk_enter(&walk, 1 + (int)layer));
         TRI_TRY(layer_backward(pass, layer));
-        tri_zero_walk_leave(&walk, 1 + (int)layer);
+        TRI_TRY(tri_zero_walk_leave(&walk, 1 + (int)layer));
     }
     TRI_TRY(tri_zero_walk_end(&walk));
     TRI_TRY(tri_zero_walk_begin(pass->zero, 0, 0, TRI_ZERO_GRADS, &walk));
     TRI_TRY(tri_zero_walk_enter(&walk, 0));
     TRI_TRY(tri_embed_backward(&pass->net, pass->d, pass->ids));
-    tri_zero_walk_leave(&walk, 0);
+    TRI_TRY(tri_zero_walk_leave(&walk, 0));
     return tri_zero_walk_end(&walk);
 }

@@ -44,7 +44,7 @@ static enum tri_status embed_all(struct tri_pass *pass)
     TRI_TRY(tri_zero_walk_enter(&walk, 0));
     for (int64_t i = 0; i < tri_pass_chunks(pass); i++)
         TRI_TRY(embed(pass, tri_pass_chunk(pass, i)));
-    tri_zero_walk_leave(&walk, 0);
+    TRI_TRY(tri_zero_walk_leave(&walk, 0));
     return tri_zero_walk_end(&walk);
 }
 
@@ -63,7 +63,7 @@ enum tri_status tri_pass_forward(struct tri_pass *pass)
             TRI_TRY(layer_chunk(pass, layer, tri_pass_chunk(pass, i)));
             pass->units_done += 1;
         }
-        tri_zero_walk_leave(&walk, 1 + (int)layer);
+        TRI_TRY(tri_zero_walk_leave(&walk, 1 + (int)layer));
     }
     return tri_zero_walk_end(&walk);
 }
@@ -75,7 +75,8 @@ enum tri_status tri_pass_top(struct tri_pass *pass, struct tri_view *top)
                          pass->net.num_rows, top);
 }
 
-/* The final norm and the head; a tied head is the embedding's unit. */
+/* The final norm and the head; a tied head is the embedding's unit, whose gradients are complete
+ * when those of the tokens are added at the bottom of the stack. */
 struct top_walk {
     struct tri_zero_walk last, tied;
     bool is_tied;
@@ -84,23 +85,24 @@ struct top_walk {
 static enum tri_status enter_top(struct tri_pass *pass, struct top_walk *w)
 {
     int last = pass->net.model->num_units - 1;
-    int what = TRI_ZERO_WEIGHTS | (pass->training ? TRI_ZERO_GRADS : 0);
+    int grads = pass->training ? TRI_ZERO_GRADS : 0;
+    int some_grads = pass->training ? TRI_ZERO_SOME_GRADS : 0;
     w->is_tied = pass->net.model->arch.tied_embeddings;
-    TRI_TRY(tri_zero_walk_begin(pass->zero, last, last, what, &w->last));
+    TRI_TRY(tri_zero_walk_begin(pass->zero, last, last, TRI_ZERO_WEIGHTS | grads, &w->last));
     TRI_TRY(tri_zero_walk_enter(&w->last, last));
     if (!w->is_tied)
         return TRI_OK;
-    TRI_TRY(tri_zero_walk_begin(pass->zero, 0, 0, what, &w->tied));
+    TRI_TRY(tri_zero_walk_begin(pass->zero, 0, 0, TRI_ZERO_WEIGHTS | some_grads, &w->tied));
     return tri_zero_walk_enter(&w->tied, 0);
 }
 
 static enum tri_status leave_top(struct tri_pass *pass, struct top_walk *w)
 {
     if (w->is_tied) {
-        tri_zero_walk_leave(&w->tied, 0);
+        TRI_TRY(tri_zero_walk_leave(&w->tied, 0));
         TRI_TRY(tri_zero_walk_end(&w->tied));
     }
-    tri_zero_walk_leave(&w->last, pass->net.model->num_units - 1);
+    TRI_TRY(tri_zero_walk_leave(&w->last, pass->net.model->num_units - 1));
     return tri_zero_walk_end(&w->last);
 }
 

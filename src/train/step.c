@@ -64,12 +64,13 @@ static enum tri_status micro_step(struct tri_trainer *t, const struct tri_batch 
     return TRI_OK;
 }
 
-/* How often this rank runs a micro-step. Replicas may have different numbers of micro-batches;
- * where each of them takes collectives of all ranks, those with fewer go through empty ones. */
+/* How often this rank runs a micro-step. Replicas may have different numbers of micro-batches; the
+ * last of them, and from stage 2 each, takes collectives of all ranks, so those with fewer go
+ * through empty ones. */
 static enum tri_status count_rounds(const struct tri_trainer *t, int64_t count, int64_t *rounds)
 {
     *rounds = count;
-    return t->zero->stage < 2 ? TRI_OK : tri_comm_max_int(t->world, rounds, 1);
+    return t->world == NULL ? TRI_OK : tri_comm_max_int(t->world, rounds, 1);
 }
 
 enum tri_status tri_train_gradients(struct tri_trainer *t, const struct tri_batch *batches,
@@ -87,15 +88,18 @@ enum tri_status tri_train_gradients(struct tri_trainer *t, const struct tri_batc
     TRI_TRY(count_rounds(t, count, &rounds));
     TRI_TRY(tri_zero_clear_grads(t->zero));
     TRI_TRY(tri_pass_loss_reset(t->pass));
-    for (int64_t i = 0; i < rounds; i++)
+    for (int64_t i = 0; i < rounds; i++) {
+        if (i == rounds - 1)
+            tri_zero_complete_grads(t->zero);
         TRI_TRY(
             micro_step(t, i < count ? &batches[i] : &empty, 1.0 / (double)stats.trained, &stats));
-    /* Nothing is scaled: each rank's already are a part of d(loss sum)/N. */
-    TRI_TRY(tri_zero_reduce_grads(t->zero));
+    }
     TRI_TRY(tri_pass_loss_read(t->pass, &loss_sum));
     if (t->world != NULL)
         TRI_TRY(tri_comm_sum_double(t->world, &loss_sum, 1));
     stats.loss = loss_sum / (double)stats.trained;
+    /* Nothing is scaled: each rank's already are a part of d(loss sum)/N. */
+    TRI_TRY(tri_zero_join_grads(t->zero));
     TRI_TRY(tri_zero_grad_norm(t->zero, &stats.grad_norm));
     TRI_TRY(count_flops(t, batches, count, &stats));
     *out = stats;

@@ -1,8 +1,10 @@
 /* A pass over units: what is gathered ahead of use, and where gradients go afterwards.
  *
- * Two rooms are used in turns. When a unit is entered, its weights are waited for and the
- * gradients of the unit before the last, whose room it takes, are done; then the gradients of the
- * last unit and the weights of the next are sent beside the computation. */
+ * What is lent are two rooms, used in turns. When a unit is entered, its weights are waited for and
+ * the gradients of the unit before the last, whose room it takes, are done; then the gradients of
+ * the last unit and the weights of the next are sent beside the computation. Gradients with a place
+ * of their own are sent when the unit is left, and nobody waits for them before the end of the
+ * step. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -44,14 +46,15 @@ static enum tri_status gather(struct tri_zero_walk *w, int unit, struct tri_stre
                                      (size_t)u->part * size);
 }
 
-/* The sum lands in this rank's part of the room. */
-static enum tri_status reduce(struct tri_zero_walk *w, int unit, struct tri_stream *side)
+/* The sum over ranks lands in this rank's part of a unit's gradients; in stage 0, where no rank has
+ * a part, in all of them. */
+static enum tri_status reduce(struct tri_zero *z, int unit, void *grads, struct tri_stream *side)
 {
-    struct tri_zero *z = w->zero;
-    void *room = w->grads[turn(w, unit)];
-    w->reducing = unit;
-    return z->world->ops->reduce_scatter(z->world, side, part_of(z, room, unit, z->stat), room,
-                                         z->partition.units[unit].part, z->stat);
+    int64_t n = z->partition.units[unit].part;
+    if (z->stage == 0)
+        return z->world->ops->all_reduce(z->world, side, grads, n, z->stat, TRI_SUM);
+    return z->world->ops->reduce_scatter(z->world, side, part_of(z, grads, unit, z->stat), grads, n,
+                                         z->stat);
 }
 
 /* Micro-batches, and the two uses of a tied embedding, add up in the own buffer. */
@@ -80,7 +83,8 @@ static enum tri_status turn_over(struct tri_zero_walk *w, int incoming)
         return TRI_OK;
     TRI_TRY(tri_comm_fork(z->world, z->exec.stream, &side));
     if (w->complete >= 0)
-        TRI_TRY(reduce(w, w->complete, side));
+        TRI_TRY(reduce(z, w->complete, w->grads[turn(w, w->complete)], side));
+    w->reducing = w->complete;
     w->complete = -1;
     return incoming >= 0 ? gather(w, incoming, side) : TRI_OK;
 }
@@ -88,17 +92,20 @@ static enum tri_status turn_over(struct tri_zero_walk *w, int incoming)
 enum tri_status tri_zero_walk_begin(struct tri_zero *z, int first, int last, int what,
                                     struct tri_zero_walk *out)
 {
+    bool adds = (what & (TRI_ZERO_GRADS | TRI_ZERO_SOME_GRADS)) != 0;
+    bool all_here = z->completing && (what & TRI_ZERO_GRADS) != 0;
     struct tri_zero_walk w = {.zero = z,
                               .first = first,
                               .last = last,
                               .gathers = (what & TRI_ZERO_WEIGHTS) != 0 && z->stage == 3,
-                              .reduces = (what & TRI_ZERO_GRADS) != 0 && z->stage >= 2,
+                              .lends = adds && z->stage >= 2,
+                              .finishes = all_here && z->stage < 2 && z->world != NULL,
                               .mark = tri_arena_mark(z->exec.arena),
                               .complete = -1,
                               .reducing = -1};
     if (w.gathers)
         TRI_TRY(get_rooms(&w, "weights of a unit", z->act, w.weights));
-    if (w.reduces)
+    if (w.lends)
         TRI_TRY(get_rooms(&w, "gradients of a unit", z->stat, w.grads));
     if (w.gathers)
         TRI_TRY(turn_over(&w, first));
@@ -109,13 +116,13 @@ enum tri_status tri_zero_walk_begin(struct tri_zero *z, int first, int last, int
 enum tri_status tri_zero_walk_enter(struct tri_zero_walk *w, int unit)
 {
     struct tri_zero *z = w->zero;
-    if (!w->gathers && !w->reduces)
+    if (!w->gathers && !w->lends)
         return TRI_OK;
     int next = unit == w->last ? -1 : unit + (w->last > w->first ? 1 : -1);
     TRI_TRY(turn_over(w, w->gathers ? next : -1));
     if (w->gathers)
         z->unit_weights[unit] = w->weights[turn(w, unit)];
-    if (!w->reduces)
+    if (!w->lends)
         return TRI_OK;
     void *room = w->grads[turn(w, unit)];
     int64_t n = z->partition.units[unit].part * z->partition.ranks;
@@ -124,19 +131,25 @@ enum tri_status tri_zero_walk_enter(struct tri_zero_walk *w, int unit)
     return TRI_OK;
 }
 
-void tri_zero_walk_leave(struct tri_zero_walk *w, int unit)
+enum tri_status tri_zero_walk_leave(struct tri_zero_walk *w, int unit)
 {
+    struct tri_zero *z = w->zero;
+    struct tri_stream *side;
     if (w->gathers)
-        w->zero->unit_weights[unit] = NULL;
-    if (!w->reduces)
-        return;
-    w->zero->unit_grads[unit] = NULL;
-    w->complete = unit;
+        z->unit_weights[unit] = NULL;
+    if (w->lends) {
+        z->unit_grads[unit] = NULL;
+        w->complete = unit;
+    }
+    if (!w->finishes)
+        return TRI_OK;
+    TRI_TRY(tri_comm_fork(z->world, z->exec.stream, &side));
+    return reduce(z, unit, z->unit_grads[unit], side);
 }
 
 enum tri_status tri_zero_walk_end(struct tri_zero_walk *w)
 {
-    if (w->reduces) {
+    if (w->lends) {
         TRI_TRY(turn_over(w, -1)); /* the last unit's are sent */
         TRI_TRY(turn_over(w, -1)); /* and have arrived */
     }

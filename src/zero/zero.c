@@ -116,24 +116,19 @@ int64_t tri_zero_grads_at(const struct tri_zero *z, const struct tri_own_run *ru
 enum tri_status tri_zero_clear_grads(struct tri_zero *z)
 {
     int64_t n = own_grads(z) ? z->partition.own_elements : z->partition.full_elements;
+    z->completing = false;
     return z->exec.ops->zero(z->exec.stream, tri_view1(z->grads, z->stat, n));
 }
 
-enum tri_status tri_zero_reduce_grads(struct tri_zero *z)
+void tri_zero_complete_grads(struct tri_zero *z)
 {
-    if (z->world == NULL || own_grads(z))
-        return TRI_OK;
-    if (z->stage == 0)
-        return z->world->ops->all_reduce(z->world, z->exec.stream, z->grads,
-                                         z->partition.full_elements, z->stat, TRI_SUM);
-    for (int u = 0; u < z->model->num_units; u++) {
-        const struct tri_zero_unit *unit = &z->partition.units[u];
-        void *all = element(z->grads, z->stat, unit->full);
-        void *own = element(all, z->stat, z->partition.rank * unit->part);
-        TRI_TRY(
-            z->world->ops->reduce_scatter(z->world, z->exec.stream, own, all, unit->part, z->stat));
-    }
-    return TRI_OK;
+    z->completing = true;
+}
+
+enum tri_status tri_zero_join_grads(struct tri_zero *z)
+{
+    z->completing = false;
+    return z->world != NULL ? tri_comm_join(z->world, z->exec.stream) : TRI_OK;
 }
 
 /* *norm2 += the squares of this rank's gradients. */

@@ -6,10 +6,12 @@
  *     2     all        own part    own part    1 a micro-batch, and 1 a step: weights back
  *     3     own part   own part    own part    3 a micro-batch: weights twice, gradients once
  *
- * "All" of gradients holds this rank's sums until the end of the step. In stages 2 and 3 it never
- * exists: a pass tells the units it uses by a walk, which lends each unit room for its gradients
- * and reduces them when the pass is done with it; in stage 3 the walk gathers the weights too, the
- * next unit's while the pass computes with this one. With one rank every stage is stage 0. */
+ * A pass tells the units it uses by a walk, which reduces gradients beside the computation. "All"
+ * of gradients holds this rank's sums over micro-batches; in the backward of the last one each unit
+ * is reduced where it lies once nothing more is added to it. In stages 2 and 3 it never exists: the
+ * walk lends each unit room for its gradients and reduces them when the pass is done with it; in
+ * stage 3 it gathers the weights too, the next unit's while the pass computes with this one. With
+ * one rank every stage is stage 0. */
 #ifndef TRI_ZERO_ZERO_H
 #define TRI_ZERO_ZERO_H
 
@@ -24,8 +26,9 @@ struct tri_zero {
     enum tri_dtype act, stat;
     struct tri_partition partition; /* of one rank in stage 0 */
     void *weights;                  /* act; everything, or in stage 3 the own buffer */
-    void *grads;   /* stat; everything, or from stage 2 the own buffer; NULL: forward only */
-    double *norm2; /* in backend memory */
+    void *grads;     /* stat; everything, or from stage 2 the own buffer; NULL: forward only */
+    double *norm2;   /* in backend memory */
+    bool completing; /* the micro-batch at work is the last of the step */
     /* (num_units) where a unit's first element is now; NULL: nobody has entered it. */
     void **unit_weights, **unit_grads;
     struct tri_block *blocks; /* (2 * ranks) */
@@ -52,8 +55,11 @@ int64_t tri_zero_grads_at(const struct tri_zero *zero, const struct tri_own_run 
 
 /* Before the first micro-batch: all gradients are zero. */
 enum tri_status tri_zero_clear_grads(struct tri_zero *zero);
-/* After the last one: this rank's own part of the gradients is the sum over all ranks. */
-enum tri_status tri_zero_reduce_grads(struct tri_zero *zero);
+/* Before the last one, which all ranks go through together: its backward reduces what it completes.
+ */
+void tri_zero_complete_grads(struct tri_zero *zero);
+/* After it: this rank's own part of the gradients is the sum over all ranks. */
+enum tri_status tri_zero_join_grads(struct tri_zero *zero);
 /* L2 norm over the gradients of all ranks, which all get the same of. Waits. */
 enum tri_status tri_zero_grad_norm(struct tri_zero *zero, double *norm);
 /* After an update of the own part of the weights: every rank has what it keeps of the others'. */
@@ -62,27 +68,33 @@ enum tri_status tri_zero_share_weights(struct tri_zero *zero);
 /* ---- use of units (walk.c) --------------------------------------------------------------------
  */
 
-enum { TRI_ZERO_WEIGHTS = 1, TRI_ZERO_GRADS = 2 };
+/* What a pass uses of units. */
+enum {
+    TRI_ZERO_WEIGHTS = 1,
+    TRI_ZERO_GRADS = 2,     /* it adds to them, the last in its micro-batch to do so */
+    TRI_ZERO_SOME_GRADS = 4 /* it adds to them, and a later walk over the unit will */
+};
 
 /* A pass over the units from `first` to `last`, up or down, in that order. */
 struct tri_zero_walk {
     struct tri_zero *zero;
     int first, last;
-    bool gathers, reduces; /* weights, gradients */
+    bool gathers;  /* weights */
+    bool lends;    /* room for gradients, which are reduced from there */
+    bool finishes; /* gradients that are all here: they are reduced where they lie */
     size_t mark;
     void *weights[2], *grads[2]; /* rooms that units take in turns */
     int complete;                /* unit whose gradients wait to be sent, or -1 */
     int reducing;                /* unit whose gradients are on their way, or -1 */
 };
 
-/* Take room in the arena, which is a stack: walks end in the reverse order of their begin. `what`
- * says which of a unit's weights and gradients the pass uses. */
+/* Take room in the arena, which is a stack: walks end in the reverse order of their begin. */
 enum tri_status tri_zero_walk_begin(struct tri_zero *zero, int first, int last, int what,
                                     struct tri_zero_walk *out);
 /* From here to leave, unit_weights and unit_grads of the unit are there. */
 enum tri_status tri_zero_walk_enter(struct tri_zero_walk *walk, int unit);
-void tri_zero_walk_leave(struct tri_zero_walk *walk, int unit);
-/* All gradients are on their ranks. */
+enum tri_status tri_zero_walk_leave(struct tri_zero_walk *walk, int unit);
+/* The rooms are free: what was lent has been reduced. */
 enum tri_status tri_zero_walk_end(struct tri_zero_walk *walk);
 
 /* ---- rows of parameters (rows.c) ----------------------------------------------------------------

@@ -1,6 +1,5 @@
-/* What ZeRO asks of a communicator and of other dtypes: collectives that run beside the stream give
- * the same numbers, 16-bit weights follow their master copies, and rows of parameters are read from
- * whoever holds them. */
+/* What ZeRO asks of other dtypes and of ranks that fail: 16-bit weights follow their master copies,
+ * rows of parameters are read from whoever holds them, and a rank out of memory ends all. */
 #include "unit/tiny_model.h"
 
 #include "comm/thread/thread.h"
@@ -11,174 +10,6 @@ static struct tri_batch two_documents(void)
 {
     static const int64_t lengths[] = {31, 12};
     return tiny_batch(lengths, 2);
-}
-
-/* ---- a queue beside the stream -----------------------------------------------------------------
- *
- * What is queued on the side waits until the join, while the stream goes on: the latest moment
- * that the contract allows. The communicators of the CPU take the earliest. */
-
-enum { MOST_QUEUED = 8 };
-
-struct late_call {
-    bool gathers;
-    void *recv;
-    const void *send;
-    size_t bytes;
-    int64_t n;
-    enum tri_dtype dtype;
-};
-
-struct late_comm {
-    struct tri_comm base;
-    struct tri_comm *inner;
-    struct late_call queue[MOST_QUEUED];
-    int queued;
-    int64_t late; /* calls that waited */
-};
-
-/* Only its address is used. */
-static char side_stream;
-
-static struct late_comm *late_of(struct tri_comm *comm)
-{
-    return (struct late_comm *)comm;
-}
-
-static bool is_side(const struct tri_stream *s)
-{
-    return (const void *)s == (const void *)&side_stream;
-}
-
-static enum tri_status late_push(struct tri_comm *comm, struct late_call call)
-{
-    struct late_comm *late = late_of(comm);
-    if (late->queued == MOST_QUEUED)
-        return tri_fail(TRI_COMM, "more than %d collectives on their way", MOST_QUEUED);
-    late->queue[late->queued++] = call;
-    late->late++;
-    return TRI_OK;
-}
-
-static enum tri_status late_gather(struct tri_comm *comm, struct tri_stream *s, void *recv,
-                                   const void *send, size_t bytes)
-{
-    struct tri_comm *inner = late_of(comm)->inner;
-    if (is_side(s))
-        return late_push(comm, (struct late_call){true, recv, send, bytes, 0, TRI_F32});
-    return inner->ops->all_gather(inner, s, recv, send, bytes);
-}
-
-static enum tri_status late_reduce_scatter(struct tri_comm *comm, struct tri_stream *s, void *recv,
-                                           const void *send, int64_t n, enum tri_dtype dtype)
-{
-    struct tri_comm *inner = late_of(comm)->inner;
-    if (is_side(s))
-        return late_push(comm, (struct late_call){false, recv, send, 0, n, dtype});
-    return inner->ops->reduce_scatter(inner, s, recv, send, n, dtype);
-}
-
-static enum tri_status late_reduce_host(struct tri_comm *comm, void *values, int64_t n,
-                                        enum tri_dtype dtype, enum tri_reduction reduction)
-{
-    struct tri_comm *inner = late_of(comm)->inner;
-    return inner->ops->reduce_host(inner, values, n, dtype, reduction);
-}
-
-static enum tri_status late_fork(struct tri_comm *comm, struct tri_stream *s,
-                                 struct tri_stream **side)
-{
-    (void)comm;
-    (void)s;
-    *side = (struct tri_stream *)(void *)&side_stream;
-    return TRI_OK;
-}
-
-static enum tri_status late_join(struct tri_comm *comm, struct tri_stream *s)
-{
-    struct late_comm *late = late_of(comm);
-    const struct tri_comm_ops *ops = late->inner->ops;
-    for (int i = 0; i < late->queued; i++) {
-        const struct late_call *c = &late->queue[i];
-        if (c->gathers)
-            TRI_TRY(ops->all_gather(late->inner, s, c->recv, c->send, c->bytes));
-        else
-            TRI_TRY(ops->reduce_scatter(late->inner, s, c->recv, c->send, c->n, c->dtype));
-    }
-    late->queued = 0;
-    return TRI_OK;
-}
-
-static const struct tri_comm_ops late_ops = {
-    .name = "late",
-    .all_gather = late_gather,
-    .reduce_scatter = late_reduce_scatter,
-    .reduce_host = late_reduce_host,
-    .fork = late_fork,
-    .join = late_join,
-};
-
-struct queue_job {
-    const struct tiny_model *model;
-    int zero_stage;
-    bool late;
-    struct tri_step_stats stats;
-    double *weights; /* (num_elements) */
-};
-
-static enum tri_status train_two_steps(struct tri_comm *world, void *ctx)
-{
-    struct queue_job *job = ctx;
-    struct late_comm late = {.base = *world, .inner = world};
-    struct tiny_way way = tiny_way(true);
-    late.base.ops = &late_ops;
-    way.zero_stage = job->zero_stage;
-    struct tiny tiny =
-        tiny_open_on(job->model->config, &way, job->late ? &late.base : world, world);
-    struct tri_batch batch = two_documents();
-    struct tri_batch twice[] = {batch, batch};
-    struct tri_step_stats stats;
-    enum tri_status st = TRI_OK;
-    for (int i = 0; i < 2 && st == TRI_OK; i++)
-        st = tri_train_step(tiny.trainer, twice, 2, 1e-2, &stats);
-    struct tri_flat flat = tri_flat_weights(tiny.trainer);
-    if (st == TRI_OK)
-        tiny_collect(tiny.trainer, &flat.buffer, job->weights);
-    if (world->rank == 0)
-        job->stats = stats;
-    if (st == TRI_OK && late.queued != 0)
-        st = tri_fail(TRI_COMM, "%d collectives are on their way after a step", late.queued);
-    if (st == TRI_OK && job->late && job->zero_stage >= 2 && late.late == 0)
-        st = tri_fail(TRI_COMM, "stage %d used no queue beside the stream", job->zero_stage);
-    tri_batch_close(&batch);
-    tiny_close(&tiny);
-    return st;
-}
-
-static void late_collectives_give_the_same_bits(void **state)
-{
-    (void)state;
-    for (int m = 0; m < 2; m++) /* the second is tied */
-        for (int stage = 1; stage <= 3; stage++) {
-            struct queue_job job[2];
-            struct tri_model *model = tiny_parse(tiny_models[m].config);
-            size_t n = (size_t)model->num_elements;
-            tri_model_close(model);
-            for (int late = 0; late < 2; late++) {
-                job[late] = (struct queue_job){.model = &tiny_models[m],
-                                               .zero_stage = stage,
-                                               .late = late == 1,
-                                               .weights = calloc(n, sizeof(double))};
-                assert_non_null(job[late].weights);
-                if (tri_comm_threads_run(RANKS, 100, train_two_steps, &job[late]) != TRI_OK)
-                    fail_msg("%s", tri_error_text());
-            }
-            assert_true(job[0].stats.loss == job[1].stats.loss);
-            assert_true(job[0].stats.grad_norm == job[1].stats.grad_norm);
-            assert_memory_equal(job[0].weights, job[1].weights, n * sizeof(double));
-            free(job[0].weights);
-            free(job[1].weights);
-        }
 }
 
 /* ---- rows --------------------------------------------------------------------------------------
@@ -404,7 +235,6 @@ static void a_rank_that_fails_ends_the_step_of_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(late_collectives_give_the_same_bits),
         cmocka_unit_test(rows_are_read_from_whoever_holds_them),
         cmocka_unit_test(weights_follow_their_masters),
         cmocka_unit_test(a_rank_that_fails_ends_the_step_of_all),
