@@ -1,9 +1,9 @@
 /* Evaluation is the same number for any ranks, replicas and batches of training: shared sequences
  * or whole ones, in every stage of ZeRO, before and after training. */
 #include "program.h"
+#include "ranks.h"
 #include "unit/tiny_model.h"
 
-#include "comm/thread/thread.h"
 #include "shard/mesh.h"
 
 /* ---- the program ------------------------------------------------------------------------------
@@ -49,27 +49,34 @@ static const struct way ways[] = {
 
 enum { NUM_WAYS = sizeof ways / sizeof *ways };
 
+/* Run the program this way, with another key and its value or NULL. */
+static void run_way(const char *verb, const struct way *way, const char *key, const char *value,
+                    struct finished *f)
+{
+    const char *const extra[] = {"--ranks",
+                                 way->ranks,
+                                 "--sequence_parallel_size",
+                                 way->shards,
+                                 "--zero_stage",
+                                 way->stage,
+                                 "--micro_batch_size",
+                                 way->micro_batch,
+                                 "--disable_in_eval",
+                                 way->whole,
+                                 key,
+                                 value,
+                                 NULL};
+    project_run(verb, NULL, extra, f);
+    assert_finished_well(f);
+}
+
 /* The loss, tokens and sequences that `trireme eval` prints. */
 static void run_eval(const struct way *way, double *loss, long long counts[3])
 {
     struct finished *f = calloc(1, sizeof *f);
     double perplexity;
     assert_non_null(f);
-    const char *const args[] = {"eval",
-                                in_scratch("recipe.yml"),
-                                "--ranks",
-                                way->ranks,
-                                "--sequence_parallel_size",
-                                way->shards,
-                                "--zero_stage",
-                                way->stage,
-                                "--micro_batch_size",
-                                way->micro_batch,
-                                "--disable_in_eval",
-                                way->whole,
-                                NULL};
-    program_run(NULL, args, f);
-    assert_finished_well(f);
+    run_way("eval", way, NULL, NULL, f);
     if (sscanf(f->out, "eval loss %lf, perplexity %lf: %lld trained of %lld tokens in %lld", loss,
                &perplexity, &counts[0], &counts[1], &counts[2]) != 5)
         fail_msg("no loss in: %s", f->out);
@@ -91,31 +98,15 @@ static void the_program_evaluates_alike_in_every_way(void **state)
     }
 }
 
-/* Losses of the evaluations within training, after steps 2 and 4. */
+/* Losses of the evaluations within training, after steps 2 and 4; two sequences a step, however
+ * they fall to replicas and micro-batches. */
 static void eval_within_training(const struct way *way, const char *folder, double losses[2])
 {
     char output[PROGRAM_PATH];
     struct finished *f = calloc(1, sizeof *f);
     assert_non_null(f);
     snprintf(output, sizeof output, "%s/%s", scratch, folder);
-    /* Two sequences a step, however they fall to replicas and micro-batches. */
-    const char *const args[] = {"train",
-                                in_scratch("recipe.yml"),
-                                "--checkpoint.output_dir",
-                                output,
-                                "--ranks",
-                                way->ranks,
-                                "--sequence_parallel_size",
-                                way->shards,
-                                "--zero_stage",
-                                way->stage,
-                                "--micro_batch_size",
-                                way->micro_batch,
-                                "--disable_in_eval",
-                                way->whole,
-                                NULL};
-    program_run(NULL, args, f);
-    assert_finished_well(f);
+    run_way("train", way, "--checkpoint.output_dir", output, f);
     free(f);
     json_t *lines = metrics_of(folder);
     losses[0] = metric(lines, 2, "eval_loss");
@@ -196,8 +187,7 @@ static void whole_sequences_after_training_with_copied_key_heads(void **state)
         assert_true(fabs(alone.loss[2] - alone.loss[0]) > 1e-4);
         for (int whole = 0; whole < 2; whole++) {
             struct job split = {.config = alone.config, .steps = 2, .whole = whole != 0};
-            if (tri_comm_threads_run(4, 100, train_and_eval, &split) != TRI_OK)
-                fail_msg("%s", tri_error_text());
+            run_ranks(4, train_and_eval, &split);
             for (int i = 0; i < 4; i++)
                 if (!(fabs(split.loss[i] - alone.loss[i]) <= 1e-9 * (1 + alone.loss[i])))
                     fail_msg("%s, whole %d, %d: %.15g not %.15g", tiny_models[models[m]].name,

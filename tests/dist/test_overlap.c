@@ -1,10 +1,9 @@
 /* Collectives of ZeRO beside the computation: they give the same numbers however late they run, and
  * each unit's gradients are on their way as soon as nothing more is added to them. */
+#include "ranks.h"
 #include "unit/tiny_model.h"
 
 #include <string.h>
-
-#include "comm/thread/thread.h"
 
 enum { RANKS = 3 };
 
@@ -237,8 +236,7 @@ static void late_collectives_give_the_same_bits(void **state)
                                                .late = late == 1,
                                                .weights = calloc(n, sizeof(double))};
                 assert_non_null(job[late].weights);
-                if (tri_comm_threads_run(RANKS, 100, train_two_steps, &job[late]) != TRI_OK)
-                    fail_msg("%s", tri_error_text());
+                run_ranks(RANKS, train_two_steps, &job[late]);
             }
             assert_true(job[0].stats.loss == job[1].stats.loss);
             assert_true(job[0].stats.grad_norm == job[1].stats.grad_norm);
@@ -289,8 +287,7 @@ static void units_are_reduced_while_backward_runs(void **state)
         for (int stage = 0; stage <= 1; stage++) {
             struct order_job job = {
                 .model = &tiny_models[m], .zero_stage = stage, .batches = {2, 1, 0}};
-            if (tri_comm_threads_run(RANKS, 100, note_a_step, &job) != TRI_OK)
-                fail_msg("%s", tri_error_text());
+            run_ranks(RANKS, note_a_step, &job);
             for (int r = 0; r < RANKS; r++) {
                 char want[200];
                 snprintf(want, sizeof want, "%s%s", r < 2 ? other : "", r < 1 ? last : empty);

@@ -1,8 +1,7 @@
 /* What ZeRO asks of other dtypes and of ranks that fail: 16-bit weights follow their master copies,
  * rows of parameters are read from whoever holds them, and a rank out of memory ends all. */
+#include "ranks.h"
 #include "unit/tiny_model.h"
-
-#include "comm/thread/thread.h"
 
 enum { RANKS = 3 };
 
@@ -116,8 +115,7 @@ static void rows_are_read_from_whoever_holds_them(void **state)
     for (int stage = 0; stage <= 3; stage++)
         for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
             struct rows_job job = {stage, types[i]};
-            if (tri_comm_threads_run(RANKS, 100, all_rows, &job) != TRI_OK)
-                fail_msg("%s", tri_error_text());
+            run_ranks(RANKS, all_rows, &job);
         }
 }
 
@@ -181,8 +179,7 @@ static void weights_follow_their_masters(void **state)
     (void)state;
     for (int stage = 0; stage <= 3; stage++) {
         struct rows_job job = {stage, TRI_BF16};
-        if (tri_comm_threads_run(RANKS, 100, update_masters, &job) != TRI_OK)
-            fail_msg("%s", tri_error_text());
+        run_ranks(RANKS, update_masters, &job);
     }
 }
 

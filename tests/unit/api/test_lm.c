@@ -2,6 +2,7 @@
  * the numbers of one rank with one row; saving and reading; what is refused. */
 #include <math.h>
 
+#include "ranks.h"
 #include "unit/scratch.h"
 
 #include "trireme/trireme.h"
@@ -186,8 +187,7 @@ static enum tri_status run_rank(struct tri_comm *world, void *ctx)
 static void run(struct job *job, int ranks)
 {
     snprintf(job->model, sizeof job->model, "%s", scratch);
-    if (tri_comm_threads_run(ranks, 60, run_rank, job) != TRI_OK)
-        fail_msg("%d ranks: %s", ranks, tri_error_text());
+    run_ranks(ranks, run_rank, job);
 }
 
 static void assert_same(const struct job *got, const struct job *want, const char *what)
@@ -281,17 +281,17 @@ static void ranks_that_differ_are_refused(void **state)
     snprintf(d.model[0], sizeof d.model[0], "%s", scratch);
     snprintf(d.model[1], sizeof d.model[1], "%s", scratch);
     d.zero_stage = 2;
-    assert_int_equal(tri_comm_threads_run(3, 20, differ, &d), TRI_OK);
+    run_ranks(3, differ, &d);
     d.zero_stage = 0;
     snprintf(d.model[1], sizeof d.model[1], "%s/other", scratch);
     assert_int_equal(tri_make_folder(d.model[1]), TRI_OK);
     memcpy(other, config_json, sizeof other);
     memcpy(strstr(other, "1e-6"), "1e-5", 4);
     put_text(in_scratch("other/config.json"), other);
-    assert_int_equal(tri_comm_threads_run(3, 20, differ, &d), TRI_OK);
+    run_ranks(3, differ, &d);
     assert_int_equal(unlink(in_scratch("other/config.json")), 0);
     d.text = "rank 1: ";
-    assert_int_equal(tri_comm_threads_run(3, 20, differ, &d), TRI_OK);
+    run_ranks(3, differ, &d);
 }
 
 /* What four ranks in stage 3 saved, one rank reads: its loss is the one that was evaluated. */

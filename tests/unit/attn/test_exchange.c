@@ -1,17 +1,12 @@
 /* The exchange, element by element: every Hq up to 32, every Hk that divides it, P up to 8, whole
  * sequences and chunks, lengths that P does not divide, strided tensors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "ranks.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "attn/exchange.h"
 #include "backend/cpu/cpu.h"
 #include "base/arena.h"
-#include "comm/thread/thread.h"
 
 enum { D = 2, PAD = 3 };
 
@@ -203,8 +198,7 @@ static void every_split_puts_every_element_in_its_place(void **state)
                  * empty. */
                 struct numbers n = {hq, hk, 1 + cases % 19, cases % 3 == 0 ? 0 : 1 + cases % 7};
                 cases++;
-                if (tri_comm_threads_run(p, 60, exchange_rank, &n) != TRI_OK)
-                    fail_msg("%s", tri_error_text());
+                run_ranks(p, exchange_rank, &n);
             }
     assert_true(cases > 500);
 }

@@ -1,16 +1,11 @@
 /* The communicators of one process: all collectives, and ranks that fail, hang or go apart. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "ranks.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "comm/self/self.h"
-#include "comm/thread/thread.h"
 #include "unit/comm/collectives.h"
 
 static void self_does_everything(void **state)
@@ -28,8 +23,7 @@ static void threads_do_everything(void **state)
 {
     (void)state;
     for (int ranks = 1; ranks <= 8; ranks++)
-        if (tri_comm_threads_run(ranks, 30, all_cases, NULL) != TRI_OK)
-            fail_msg("%d ranks: %s", ranks, tri_error_text());
+        run_ranks(ranks, all_cases, NULL);
 }
 
 static enum tri_status one_fails(struct tri_comm *comm, void *ctx)

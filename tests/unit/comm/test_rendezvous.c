@@ -1,9 +1,7 @@
 /* The rendezvous of processes: each case forks the ranks of a job, and looks at how each ended. */
-#include <setjmp.h>
+#include "ranks.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +10,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "comm/rendezvous/frame.h"
@@ -101,12 +97,6 @@ static void run(struct job *job)
     do {                                                                                           \
         if (strstr((job)->text[rank], words) == NULL)                                              \
             fail_msg("rank %d does not say '%s' but '%s'", rank, words, (job)->text[rank]);        \
-    } while (0)
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            return tri_fail(TRI_INTERNAL, "line %d: %s", __LINE__, #condition);                    \
     } while (0)
 
 /* ---- what works -------------------------------------------------------------------------------

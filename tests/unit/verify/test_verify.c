@@ -3,10 +3,10 @@
 #include <glob.h>
 
 #include "program.h"
+#include "ranks.h"
 #include "unit/tiny_model.h"
 
 #include "base/log.h"
-#include "comm/thread/thread.h"
 #include "verify/proof/proofs.h"
 #include "verify/verify.h"
 
@@ -248,15 +248,13 @@ static void finds_a_gradient_that_gets_lost(void **state)
     struct losing l;
     put_recipe(tiny_models[0].config, "random");
     snprintf(l.recipe, sizeof l.recipe, "%s", in_scratch("recipe.yml"));
-    assert_int_equal(tri_comm_threads_run(2, 100, learn_ops, NULL), TRI_OK);
+    run_ranks(2, learn_ops, NULL);
     losing_ops = *sound_ops;
-    if (tri_comm_threads_run(2, 100, verify_with_losses, &l) != TRI_OK)
-        fail_msg("%s", tri_error_text());
+    run_ranks(2, verify_with_losses, &l);
     const int rows = l.result.rows;
     assert_int_equal(l.result.failed, 0);
     losing_ops.all_reduce = lose_all_reduce; /* stage 0 sums all gradients so */
-    if (tri_comm_threads_run(2, 100, verify_with_losses, &l) != TRI_OK)
-        fail_msg("%s", tri_error_text());
+    run_ranks(2, verify_with_losses, &l);
     assert_int_equal(l.result.rows, rows);
     assert_true(l.result.failed >= 1);
     if (strstr(l.result.first, "2 ranks, ZeRO 0: off by") == NULL)
