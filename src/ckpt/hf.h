@@ -23,7 +23,8 @@ enum tri_status tri_hf_find(const char *name_or_path, char **folder);
 
 /* Read every weight (F32, F16, BF16, F64). Missing, surplus or misshapen tensors are errors that
  * name them, found before the first row is handed over. Tolerated: the head of a tied model, if it
- * equals the embedding, and buffers that are no parameters, such as rotary inv_freq. */
+ * equals the embedding, and buffers that are no parameters, such as rotary inv_freq. Where the
+ * folder has hashes of its files, all that is read is compared with them. */
 enum tri_status tri_hf_load(const struct tri_model *model, const char *folder, tri_rows_sink *sink,
                             void *ctx);
 
@@ -40,6 +41,7 @@ struct tri_hf_export {
     const struct json_t *config_overrides; /* what the recipe laid over config.json; or NULL */
     enum tri_dtype dtype;                  /* of the written weights: TRI_F32, TRI_BF16, TRI_F16 */
     double max_shard_bytes;                /* a larger tensor gets a file of its own; 0: one file */
+    struct tri_sums *sums;                 /* take hashes of all files that are written; or NULL */
 };
 
 /* Write a folder that Transformers loads unchanged: config.json, model.safetensors (or shards and

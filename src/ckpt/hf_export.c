@@ -22,6 +22,7 @@ static enum tri_status add_file(struct tri_export_set *set, const char *folder, 
     if (st != TRI_OK)
         return st;
     set->file[set->count++] = writer;
+    tri_sums_add(set->sums, name, data, bytes);
     TRI_TRY(tri_writer_write(writer, data, bytes));
     return tri_writer_sync(writer);
 }

@@ -11,6 +11,7 @@ enum { TRI_EXPORT_MAX_FILES = 16 };
 struct tri_export_set {
     struct tri_writer *file[TRI_EXPORT_MAX_FILES];
     int count;
+    struct tri_sums *sums; /* take hashes of what is written; or NULL */
 };
 
 /* Write indented JSON. */

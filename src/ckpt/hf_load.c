@@ -67,6 +67,8 @@ static enum tri_status check_tied_head(const struct tri_model *model, const char
     const struct tri_st_tensor *embed = hf == NULL ? NULL : tri_st_find(st, hf->name);
     if (embed == NULL) /* reported as missing */
         return TRI_OK;
+    TRI_TRY(tri_st_check(st, head, 0, head->bytes));
+    TRI_TRY(tri_st_check(st, embed, 0, embed->bytes));
     if (head->dtype == embed->dtype && head->bytes == embed->bytes &&
         memcmp(head->data, embed->data, head->bytes) == 0)
         return TRI_OK;
@@ -199,20 +201,24 @@ static void to_float(const struct tri_st_tensor *t, int64_t index, int64_t count
     }
 }
 
-static enum tri_status load_tensor(const struct tri_model *model, int hf,
-                                   const struct tri_st_tensor *t, float *piece, tri_rows_sink *sink,
-                                   void *ctx)
+/* Piece by piece, so that a piece is still near when its hash was taken. */
+static enum tri_status load_tensor(const struct tri_model *model, int hf, const struct tri_st *st,
+                                   float *piece, tri_rows_sink *sink, void *ctx)
 {
     const struct tri_hf_tensor *tensor = &model->hf[hf];
-    if (t->dtype == TRI_F32 && (uintptr_t)t->data % _Alignof(float) == 0) {
-        TRI_TRY(tri_hf_scatter(model, hf, t->data, sink, ctx));
-    } else {
-        int64_t width = tri_hf_width(tensor), at_once = tri_hf_rows_at_once(tensor, TRI_HF_PIECE);
-        for (int64_t row = 0; row < tensor->dim[0]; row += at_once) {
-            int64_t rows = tensor->dim[0] - row < at_once ? tensor->dim[0] - row : at_once;
+    const struct tri_st_tensor *t = tri_st_find(st, tensor->name);
+    bool as_it_is = t->dtype == TRI_F32 && (uintptr_t)t->data % _Alignof(float) == 0;
+    int64_t width = tri_hf_width(tensor), at_once = tri_hf_rows_at_once(tensor, TRI_HF_PIECE);
+    size_t row_bytes = (size_t)width * tri_dtype_bytes(t->dtype);
+    for (int64_t row = 0; row < tensor->dim[0]; row += at_once) {
+        int64_t rows = tensor->dim[0] - row < at_once ? tensor->dim[0] - row : at_once;
+        TRI_TRY(tri_st_check(st, t, (size_t)row * row_bytes, (size_t)rows * row_bytes));
+        const float *data = (const float *)t->data + row * width;
+        if (!as_it_is) {
             to_float(t, row * width, rows * width, piece);
-            TRI_TRY(tri_hf_scatter_rows(model, hf, row, rows, piece, sink, ctx));
+            data = piece;
         }
+        TRI_TRY(tri_hf_scatter_rows(model, hf, row, rows, data, sink, ctx));
     }
     tri_st_forget(t);
     return TRI_OK;
@@ -227,21 +233,14 @@ enum tri_status tri_hf_load(const struct tri_model *model, const char *folder, t
     float *piece = NULL;
     TRI_TRY_GOTO(status, check_all(model, folder, st), close_st);
 
-    int64_t elements = 0;
-    for (int i = 0; i < model->num_hf; i++) {
-        const struct tri_hf_tensor *hf = &model->hf[i];
-        int64_t need = tri_hf_rows_at_once(hf, TRI_HF_PIECE) * tri_hf_width(hf);
-        elements = need > elements ? need : elements;
-    }
-    piece = malloc((size_t)elements * sizeof *piece + 1);
+    int64_t elements = tri_hf_piece_room(model);
+    piece = malloc((size_t)elements * sizeof *piece);
     if (piece == NULL) {
         status = tri_fail(TRI_NOMEM, "no memory for %" PRId64 " weights of %s", elements, folder);
         goto close_st;
     }
     for (int i = 0; i < model->num_hf; i++)
-        TRI_TRY_GOTO(status,
-                     load_tensor(model, i, tri_st_find(st, model->hf[i].name), piece, sink, ctx),
-                     free_piece);
+        TRI_TRY_GOTO(status, load_tensor(model, i, st, piece, sink, ctx), free_piece);
 
 free_piece:
     free(piece);

@@ -97,7 +97,7 @@ static enum tri_status open_shard(struct save *save, struct shard *shard)
                                        .num_dims = hf->num_dims,
                                        .dim = {hf->dim[0], hf->dim[1]}};
     }
-    st = tri_st_writer_open(path, decl, count, &shard->writer);
+    st = tri_st_writer_open_summed(path, decl, count, save->how->sums, &shard->writer);
 
 free_decl:
     free(decl);
@@ -269,6 +269,7 @@ enum tri_status tri_hf_save(const struct tri_model *model, const char *folder,
         return tri_fail(TRI_INVALID, "cannot save weights as %s: use float32, bfloat16 or float16",
                         tri_dtype_name(how->dtype));
     struct save save = {.model = model, .folder = folder, .how = how, .source = source, .ctx = ctx};
+    save.files.sums = how->sums;
     enum tri_status st = write_all(&save);
     for (int s = 0; s < save.num_shards; s++)
         tri_st_writer_abandon(save.shards[s].writer);

@@ -10,9 +10,15 @@
 
 enum { LENGTH_BYTES = 8, HEADER_LIMIT_BYTES = 100 * 1000 * 1000, NAME_ROOM = 120 };
 
+struct file {
+    struct tri_map map;
+    char *path;
+};
+
 struct tri_st {
-    struct tri_map *maps; /* (num_maps) one for each file */
-    int64_t num_maps;
+    struct file *files; /* (num_files) */
+    int64_t num_files;
+    struct tri_sums *sums;         /* of the folder; NULL: it has none */
     struct tri_st_tensor *tensors; /* (count) sorted by name; the names are owned */
     int64_t count;
 };
@@ -30,6 +36,17 @@ static const struct tri_st_tensor *find_in(const struct tri_st_tensor *tensors, 
         return NULL;
     struct tri_st_tensor key = {.name = name};
     return bsearch(&key, tensors, (size_t)count, sizeof *tensors, by_name);
+}
+
+/* Bytes up to the data, as far as the file may be believed before it was looked at. */
+static size_t header_bytes(const struct tri_map *map)
+{
+    uint64_t length = 0;
+    if (map->bytes < LENGTH_BYTES)
+        return map->bytes;
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        length |= (uint64_t)map->data[i] << (8 * i);
+    return length < map->bytes - LENGTH_BYTES ? LENGTH_BYTES + (size_t)length : map->bytes;
 }
 
 /* The tensors of a mapped file, with pointers into the map. */
@@ -72,7 +89,11 @@ static enum tri_status add_file(struct tri_st *st, const char *path, const char 
 {
     struct tri_map map;
     TRI_TRY(tri_map_open(path, &map));
-    st->maps[st->num_maps++] = map; /* closed by tri_st_close */
+    struct file *opened = &st->files[st->num_files++]; /* closed by tri_st_close */
+    *opened = (struct file){.map = map, .path = strdup(path)};
+    if (opened->path == NULL)
+        return tri_fail(TRI_NOMEM, "no memory to read %s", path);
+    TRI_TRY(tri_sums_check(st->sums, path, &map, 0, header_bytes(&map)));
 
     struct tri_st_tensor *tensors = NULL;
     int64_t count = 0;
@@ -158,8 +179,8 @@ static enum tri_status add_shards(struct tri_st *st, const char *folder, const c
     json_t *files = NULL;
     TRI_TRY(list_shards(index_path, weight_map, &files));
     enum tri_status status = TRI_OK;
-    st->maps = calloc(json_object_size(files) + 1, sizeof *st->maps);
-    if (st->maps == NULL) {
+    st->files = calloc(json_object_size(files) + 1, sizeof *st->files);
+    if (st->files == NULL) {
         status = tri_fail(TRI_NOMEM, "%s: no memory for the list of files", index_path);
         goto drop_files;
     }
@@ -208,8 +229,8 @@ static enum tri_status open_index(struct tri_st *st, const char *folder, const c
 
 static enum tri_status open_single(struct tri_st *st, const char *path)
 {
-    st->maps = calloc(1, sizeof *st->maps);
-    if (st->maps == NULL)
+    st->files = calloc(1, sizeof *st->files);
+    if (st->files == NULL)
         return tri_fail(TRI_NOMEM, "no memory to read %s", path);
     return add_file(st, path, NULL, NULL);
 }
@@ -242,13 +263,29 @@ static enum tri_status open_folder(struct tri_st *st, const char *folder)
     return status;
 }
 
+/* Those of the folder itself, or of the one that the file lies in. */
+static enum tri_status load_sums(struct tri_st *st, const char *path, bool is_folder)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = is_folder       ? strdup(path)
+                   : slash == NULL ? strdup(".")
+                                   : strndup(path, (size_t)(slash - path) + 1);
+    if (folder == NULL)
+        return tri_fail(TRI_NOMEM, "no memory to read %s", path);
+    enum tri_status status = tri_sums_load(folder, &st->sums);
+    free(folder);
+    return status;
+}
+
 enum tri_status tri_st_open(const char *path, struct tri_st **out)
 {
     struct tri_st *st = calloc(1, sizeof *st);
     if (st == NULL)
         return tri_fail(TRI_NOMEM, "no memory to read %s", path);
-    enum tri_status status =
-        tri_path_is_folder(path) ? open_folder(st, path) : open_single(st, path);
+    bool is_folder = tri_path_is_folder(path);
+    enum tri_status status = load_sums(st, path, is_folder);
+    if (status == TRI_OK)
+        status = is_folder ? open_folder(st, path) : open_single(st, path);
     if (status != TRI_OK) {
         tri_st_close(st);
         return status;
@@ -262,9 +299,12 @@ void tri_st_close(struct tri_st *st)
     if (st == NULL)
         return;
     tri_st_free_header(st->tensors, st->count);
-    for (int64_t i = 0; i < st->num_maps; i++)
-        tri_map_close(&st->maps[i]);
-    free(st->maps);
+    for (int64_t i = 0; i < st->num_files; i++) {
+        tri_map_close(&st->files[i].map);
+        free(st->files[i].path);
+    }
+    free(st->files);
+    tri_sums_close(st->sums);
     free(st);
 }
 
@@ -281,6 +321,19 @@ const struct tri_st_tensor *tri_st_at(const struct tri_st *st, int64_t i)
 const struct tri_st_tensor *tri_st_find(const struct tri_st *st, const char *name)
 {
     return find_in(st->tensors, st->count, name);
+}
+
+enum tri_status tri_st_check(const struct tri_st *st, const struct tri_st_tensor *tensor,
+                             size_t offset, size_t bytes)
+{
+    uintptr_t data = (uintptr_t)tensor->data;
+    for (int64_t i = 0; i < st->num_files && st->sums != NULL; i++) {
+        const struct file *file = &st->files[i];
+        uintptr_t begin = (uintptr_t)file->map.data;
+        if (data >= begin && data - begin < file->map.bytes)
+            return tri_sums_check(st->sums, file->path, &file->map, data - begin + offset, bytes);
+    }
+    return TRI_OK; /* no hashes, or a tensor without elements at the end of a file */
 }
 
 void tri_st_forget(const struct tri_st_tensor *tensor)

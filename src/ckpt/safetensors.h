@@ -17,6 +17,7 @@
 #define TRI_CKPT_SAFETENSORS_H
 
 #include "base/file.h"
+#include "ckpt/sums.h"
 #include "tensor/view.h"
 
 enum { TRI_ST_MAX_DIMS = 8 };
@@ -33,13 +34,19 @@ struct tri_st_tensor {
 /* One file or a sharded folder, mapped; tensors are sorted by name. */
 struct tri_st;
 
-/* `path` is a .safetensors file, or a folder that holds model.safetensors or an index. */
+/* `path` is a .safetensors file, or a folder that holds model.safetensors or an index. Where the
+ * folder has hashes of its files (ckpt/sums.h), headers are compared with them. */
 enum tri_status tri_st_open(const char *path, struct tri_st **out);
 void tri_st_close(struct tri_st *st);
 int64_t tri_st_count(const struct tri_st *st);
 const struct tri_st_tensor *tri_st_at(const struct tri_st *st, int64_t i);
 /* NULL if there is none. */
 const struct tri_st_tensor *tri_st_find(const struct tri_st *st, const char *name);
+
+/* Compare bytes [offset, offset + bytes) of a tensor with the hashes of the folder, if it has any:
+ * to be called before they are read. */
+enum tri_status tri_st_check(const struct tri_st *st, const struct tri_st_tensor *tensor,
+                             size_t offset, size_t bytes);
 
 /* Let the pages of a tensor go from this process's memory: touching them reads the file again. */
 void tri_st_forget(const struct tri_st_tensor *tensor);
@@ -61,7 +68,8 @@ void tri_st_free_header(struct tri_st_tensor *tensors, int64_t count);
 /* Writing: declare all tensors first (the order is kept), then append each one's data in that
  * order, in as many pieces as you like. Committed files carry metadata {"format": "pt"}. Data
  * starts at a multiple of 8 bytes; tensors stay aligned when wider dtypes are declared first. Sync
- * and commit need all bytes to be there; see tri_writer_sync. */
+ * and commit need all bytes to be there; see tri_writer_sync. With `sums` (or NULL)
+ * hashes of what is written are taken. */
 struct tri_st_writer;
 struct tri_st_decl {
     const char *name;
@@ -71,6 +79,9 @@ struct tri_st_decl {
 };
 enum tri_status tri_st_writer_open(const char *path, const struct tri_st_decl *decl, int64_t count,
                                    struct tri_st_writer **out);
+enum tri_status tri_st_writer_open_summed(const char *path, const struct tri_st_decl *decl,
+                                          int64_t count, struct tri_sums *sums,
+                                          struct tri_st_writer **out);
 enum tri_status tri_st_writer_append(struct tri_st_writer *writer, const void *data, size_t bytes);
 enum tri_status tri_st_writer_sync(struct tri_st_writer *writer);
 enum tri_status tri_st_writer_commit(struct tri_st_writer *writer); /* closes in every case */

@@ -10,6 +10,7 @@ enum { DATA_ALIGN = 8, LENGTH_BYTES = 8, NAME_ROOM = 120 };
 
 struct tri_st_writer {
     struct tri_writer *file;
+    struct tri_sum *sum; /* owned by the sums of the folder; NULL: none are taken */
     char *path;
     uint64_t expected; /* bytes of data declared */
     uint64_t written;
@@ -21,6 +22,12 @@ static const char *format_name(enum tri_dtype dtype)
         [TRI_F32] = "F32", [TRI_BF16] = "BF16", [TRI_F16] = "F16", [TRI_F64] = "F64",
         [TRI_I32] = "I32", [TRI_I64] = "I64",   [TRI_U8] = "U8"};
     return names[dtype];
+}
+
+static enum tri_status write_bytes(struct tri_st_writer *writer, const void *data, size_t bytes)
+{
+    tri_sum_add(writer->sum, data, bytes);
+    return tri_writer_write(writer->file, data, bytes);
 }
 
 /* Add one tensor to the header, at data offset *end, and move *end behind it. */
@@ -62,17 +69,24 @@ static enum tri_status write_header(struct tri_st_writer *writer, const json_t *
     unsigned char length[LENGTH_BYTES];
     for (int i = 0; i < LENGTH_BYTES; i++)
         length[i] = (unsigned char)((uint64_t)(bytes + padding) >> (8 * i));
-    enum tri_status st = tri_writer_write(writer->file, length, sizeof length);
+    enum tri_status st = write_bytes(writer, length, sizeof length);
     if (st == TRI_OK)
-        st = tri_writer_write(writer->file, text, bytes);
+        st = write_bytes(writer, text, bytes);
     if (st == TRI_OK)
-        st = tri_writer_write(writer->file, "        ", padding);
+        st = write_bytes(writer, "        ", padding);
     free(text);
     return st;
 }
 
 enum tri_status tri_st_writer_open(const char *path, const struct tri_st_decl *decl, int64_t count,
                                    struct tri_st_writer **out)
+{
+    return tri_st_writer_open_summed(path, decl, count, NULL, out);
+}
+
+enum tri_status tri_st_writer_open_summed(const char *path, const struct tri_st_decl *decl,
+                                          int64_t count, struct tri_sums *sums,
+                                          struct tri_st_writer **out)
 {
     enum tri_status st = TRI_OK;
     struct tri_st_writer *writer = calloc(1, sizeof *writer);
@@ -84,6 +98,7 @@ enum tri_status tri_st_writer_open(const char *path, const struct tri_st_decl *d
     for (int64_t i = 0; i < count; i++)
         TRI_TRY_GOTO(st, declare(path, header, &decl[i], &writer->expected), abandon);
     TRI_TRY_GOTO(st, tri_writer_open(path, &writer->file), abandon);
+    writer->sum = tri_sums_begin(sums, path);
     TRI_TRY_GOTO(st, write_header(writer, header), abandon);
     *out = writer;
     json_decref(header);
@@ -102,7 +117,7 @@ enum tri_status tri_st_writer_append(struct tri_st_writer *writer, const void *d
                         "cannot write %s: %" PRIu64
                         " bytes of data were declared, and more are appended",
                         writer->path, writer->expected);
-    TRI_TRY(tri_writer_write(writer->file, data, bytes));
+    TRI_TRY(write_bytes(writer, data, bytes));
     writer->written += bytes;
     return TRI_OK;
 }

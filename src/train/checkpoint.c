@@ -108,10 +108,12 @@ static struct tri_hf_export export_of(const struct tri_run *run)
                                   .max_shard_bytes = run->recipe->checkpoint.max_shard_gb * 0x1p30};
 }
 
-/* The weights of all ranks: the first one writes a folder, the others give it their parts. */
-static enum tri_status save_model(struct tri_run *run, const char *folder)
+/* The weights of all ranks: the first one writes a folder, the others give it their parts. `sums`
+ * may be NULL. */
+static enum tri_status save_model(struct tri_run *run, const char *folder, struct tri_sums *sums)
 {
     struct tri_hf_export how = export_of(run);
+    how.sums = sums;
     struct tri_flat weights = tri_flat_weights(run->trainer);
     weights.reader = 0;
     if (!tri_mesh_is_first(&run->mesh))
@@ -119,17 +121,27 @@ static enum tri_status save_model(struct tri_run *run, const char *folder)
     return tri_hf_save(run->model, folder, &how, tri_flat_source, &weights);
 }
 
+static enum tri_status write_all(struct tri_run *run, const char *folder, struct tri_sums *sums)
+{
+    TRI_TRY(save_model(run, folder, sums));
+    TRI_TRY(tri_state_save_tensors(run, folder, sums));
+    TRI_TRY(tri_state_save(run, folder, sums));
+    return tri_sums_save(sums, folder);
+}
+
 static enum tri_status fill(struct tri_run *run, const char *folder)
 {
+    struct tri_sums *sums = NULL;
     if (!tri_mesh_is_first(&run->mesh)) {
-        TRI_TRY(save_model(run, folder));
+        TRI_TRY(save_model(run, folder, NULL));
         return tri_state_give_tensors(run);
     }
     TRI_TRY(tri_remove_folder(folder));
     TRI_TRY(tri_make_folder(folder));
-    TRI_TRY(save_model(run, folder));
-    TRI_TRY(tri_state_save_tensors(run, folder));
-    return tri_state_save(run, folder);
+    TRI_TRY(tri_sums_open(&sums));
+    enum tri_status st = write_all(run, folder, sums);
+    tri_sums_close(sums);
+    return st;
 }
 
 /* Is there a complete folder? Only the first rank looks, so that all do the same. */
@@ -172,7 +184,7 @@ enum tri_status tri_checkpoint_save(struct tri_run *run)
 enum tri_status tri_checkpoint_export(struct tri_run *run)
 {
     const char *folder = run->recipe->checkpoint.output_dir;
-    TRI_TRY(save_model(run, folder));
+    TRI_TRY(save_model(run, folder, NULL));
     tri_info("model: %s (loads with from_pretrained)", folder);
     return TRI_OK;
 }
@@ -208,12 +220,38 @@ enum tri_status tri_checkpoint_clean(struct tri_run *run)
 
 static enum tri_status load(struct tri_run *run, const char *path)
 {
-    TRI_TRY(tri_state_load(run, path));
+    struct tri_sums *sums = NULL;
+    TRI_TRY(tri_sums_load(path, &sums));
+    if (sums == NULL)
+        tri_warn("%s has no trireme_checksums.json, as those of earlier versions: damage to its "
+                 "files would not be noticed",
+                 path);
+    enum tri_status st = tri_state_load(run, path, sums);
+    tri_sums_close(sums);
+    TRI_TRY(st);
     struct tri_flat weights = tri_flat_used_weights(run->trainer);
     TRI_TRY(tri_facts_load(run->mesh.world, run->model, path, tri_flat_sink, &weights));
     TRI_TRY(tri_state_load_tensors(run, path));
     run->trainer->optimizer.step = run->state.step;
     return tri_loader_seek(run->loader, run->state.position);
+}
+
+/* The cause is known; say where to go on from instead. `before` is -1 if there is nothing. */
+static enum tri_status fail_to_resume(enum tri_status status, int64_t newest, int64_t before)
+{
+    char cause[1024];
+    snprintf(cause, sizeof cause, "%s", tri_error_text());
+    if (before < 0)
+        return tri_fail(status,
+                        "cannot go on from checkpoint-%" PRId64
+                        ": %s; there is no earlier checkpoint: to start anew choose another "
+                        "checkpoint.output_dir",
+                        newest, cause);
+    return tri_fail(status,
+                    "cannot go on from checkpoint-%" PRId64
+                    ": %s; move that folder away to go on from checkpoint-%" PRId64
+                    ", or choose another checkpoint.output_dir",
+                    newest, cause, before);
 }
 
 enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed)
@@ -225,6 +263,7 @@ enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed)
     *resumed = false;
     TRI_TRY(list_checkpoints(folder, false, &steps, &count));
     int64_t newest = count > 0 ? steps[count - 1] : -1;
+    int64_t before = count > 1 ? steps[count - 2] : -1;
     free(steps);
     if (run->mesh.world != NULL) /* they load it together */
         TRI_TRY(tri_comm_agree(
@@ -238,15 +277,8 @@ enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed)
                         "checkpoint.output_dir, or remove it",
                         path);
     enum tri_status st = load(run, path);
-    if (st == TRI_IO || st == TRI_FORMAT) {
-        char cause[1024];
-        snprintf(cause, sizeof cause, "%s", tri_error_text());
-        return tri_fail(st,
-                        "cannot go on from checkpoint-%" PRId64
-                        ": %s; move that folder away to go on from the checkpoint before it, or "
-                        "choose another checkpoint.output_dir",
-                        newest, cause);
-    }
+    if (st == TRI_IO || st == TRI_FORMAT)
+        return fail_to_resume(st, newest, before);
     TRI_TRY(st);
     tri_info("resumed from %s", path);
     *resumed = true;

@@ -8,6 +8,8 @@
  *                                 fewer bits
  *     recipe.yml                  the effective recipe
  *     trainer_state.json          step, data position, counts, identity of the data
+ *     trireme_checksums.json      hashes of all of these, which a resume compares; checkpoints of
+ *                                 earlier versions have none, and are believed with a warning
  *
  * A resumed run gives, bit for bit on the CPU, what an uninterrupted one gives. Nothing in the
  * files depends on the number of ranks or on zero_stage: others may go on from them. */

@@ -60,7 +60,7 @@ static enum tri_status write_piece(void *ctx, const struct tri_hf_tensor *hf, in
 }
 
 static enum tri_status write_tensors(struct tensors *t, const char *path, struct tri_st_decl *decl,
-                                     char (*names)[128])
+                                     char (*names)[128], struct tri_sums *sums)
 {
     const struct tri_model *model = t->run->model;
     int64_t n = 0;
@@ -74,7 +74,7 @@ static enum tri_status write_tensors(struct tensors *t, const char *path, struct
                                            .dim = {hf->dim[0], hf->dim[1]}};
         }
     enum tri_status st;
-    TRI_TRY(tri_st_writer_open(path, decl, n, &t->writer));
+    TRI_TRY(tri_st_writer_open_summed(path, decl, n, sums, &t->writer));
     for (int k = 0; k < t->num_kinds; k++)
         for (int i = 0; i < model->num_hf; i++)
             TRI_TRY_GOTO(st,
@@ -87,7 +87,8 @@ abandon_writer:
     return st;
 }
 
-enum tri_status tri_state_save_tensors(struct tri_run *run, const char *folder)
+enum tri_status tri_state_save_tensors(struct tri_run *run, const char *folder,
+                                       struct tri_sums *sums)
 {
     enum tri_status st;
     struct tensors tensors;
@@ -99,7 +100,7 @@ enum tri_status tri_state_save_tensors(struct tri_run *run, const char *folder)
     if (path == NULL || decl == NULL || names == NULL)
         st = tri_fail(TRI_NOMEM, "no memory to save the optimizer");
     else
-        st = write_tensors(&tensors, path, decl, names);
+        st = write_tensors(&tensors, path, decl, names, sums);
     free(path);
     free(decl);
     free(names);
@@ -118,14 +119,16 @@ enum tri_status tri_state_give_tensors(struct tri_run *run)
 
 /* The tensor of the file, which is not aligned, to the rows that this rank holds. *hash is mixed
  * with all of it. */
-static enum tri_status read_tensor(struct tensors *t, int i, const struct tri_st_tensor *from,
-                                   struct tri_flat *to, uint64_t *hash)
+static enum tri_status read_tensor(struct tensors *t, int i, const struct tri_st *file,
+                                   const struct tri_st_tensor *from, struct tri_flat *to,
+                                   uint64_t *hash)
 {
     const struct tri_hf_tensor *hf = &t->run->model->hf[i];
     int64_t at_once = tri_hf_rows_at_once(hf, TRI_HF_PIECE);
     size_t row_bytes = (size_t)tri_hf_width(hf) * sizeof *t->room;
     for (int64_t row = 0; row < hf->dim[0]; row += at_once) {
         int64_t rows = hf->dim[0] - row < at_once ? hf->dim[0] - row : at_once;
+        TRI_TRY(tri_st_check(file, from, (size_t)row * row_bytes, (size_t)rows * row_bytes));
         memcpy(t->room, (const char *)from->data + (size_t)row * row_bytes,
                (size_t)rows * row_bytes);
         if (t->run->mesh.world != NULL)
@@ -152,7 +155,7 @@ static enum tri_status read_tensors(struct tensors *t, const struct tri_st *file
                                 name);
             uint64_t hash = 0;
             char text[24];
-            TRI_TRY(read_tensor(t, i, from, &t->kinds[k].flat, &hash));
+            TRI_TRY(read_tensor(t, i, file, from, &t->kinds[k].flat, &hash));
             snprintf(text, sizeof text, "%016" PRIx64, hash);
             tri_facts_add(facts, name, text);
         }
@@ -183,7 +186,14 @@ enum tri_status tri_state_load_tensors(struct tri_run *run, const char *folder)
 /* ---- run state ---------------------------------------------------------------------------------
  */
 
-static enum tri_status write_recipe(struct tri_run *run, const char *path)
+static enum tri_status write_file(const char *path, const char *text, size_t bytes,
+                                  struct tri_sums *sums)
+{
+    tri_sums_add(sums, path, text, bytes);
+    return tri_file_write(path, text, bytes);
+}
+
+static enum tri_status write_recipe(struct tri_run *run, const char *path, struct tri_sums *sums)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -194,7 +204,17 @@ static enum tri_status write_recipe(struct tri_run *run, const char *path)
     if (fclose(memory) != 0 && st == TRI_OK)
         st = tri_fail(TRI_NOMEM, "no memory for the recipe");
     if (st == TRI_OK)
-        st = tri_file_write(path, text, bytes);
+        st = write_file(path, text, bytes, sums);
+    free(text);
+    return st;
+}
+
+static enum tri_status write_json(const json_t *root, const char *path, struct tri_sums *sums)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    TRI_TRY(tri_json_text(root, &text, &bytes));
+    enum tri_status st = write_file(path, text, bytes, sums);
     free(text);
     return st;
 }
@@ -205,7 +225,7 @@ static int64_t micro_batches(const struct tri_recipe *recipe)
     return recipe->train.micro_batch_size * recipe->train.gradient_accumulation_steps;
 }
 
-enum tri_status tri_state_save(struct tri_run *run, const char *folder)
+enum tri_status tri_state_save(struct tri_run *run, const char *folder, struct tri_sums *sums)
 {
     const struct tri_run_state *s = &run->state;
     char identity[32];
@@ -223,9 +243,9 @@ enum tri_status tri_state_save(struct tri_run *run, const char *folder)
     if (recipe == NULL || path == NULL || root == NULL)
         st = tri_fail(TRI_NOMEM, "no memory to save the state of the run");
     else
-        st = write_recipe(run, recipe);
+        st = write_recipe(run, recipe, sums);
     if (st == TRI_OK)
-        st = tri_json_save(path, root);
+        st = write_json(root, path, sums);
     json_decref(root);
     free(path);
     free(recipe);
@@ -324,8 +344,11 @@ static enum tri_status read_state(struct tri_run *run, const char *path, const j
     return TRI_OK;
 }
 
-enum tri_status tri_state_load(struct tri_run *run, const char *folder)
+enum tri_status tri_state_load(struct tri_run *run, const char *folder, struct tri_sums *sums)
 {
+    TRI_TRY(tri_sums_check_file(sums, folder, "recipe.yml"));
+    TRI_TRY(tri_sums_check_file(sums, folder, "trainer_state.json"));
+    TRI_TRY(tri_sums_check_file(sums, folder, "config.json"));
     json_t *root = NULL;
     char *recipe = tri_path_join(folder, "recipe.yml");
     char *path = tri_path_join(folder, "trainer_state.json");

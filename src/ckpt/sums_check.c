@@ -1,0 +1,156 @@
+/* Reading the hashes of a folder, and comparing its files with them. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "ckpt/sums_private.h"
+
+static bool read_hash(const json_t *value, uint64_t *out)
+{
+    const char *text = json_string_value(value);
+    if (text == NULL || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+        return false;
+    *out = strtoull(text, NULL, 16);
+    return true;
+}
+
+static enum tri_status damaged(const char *path)
+{
+    return tri_fail(TRI_FORMAT,
+                    "%s: damaged, or of another version: remove it to do without its hashes", path);
+}
+
+static enum tri_status read_sum(struct tri_sums *sums, const char *path, const char *name,
+                                const json_t *entry)
+{
+    const json_t *bytes = json_object_get(entry, "bytes");
+    const json_t *blocks = json_object_get(entry, "blocks");
+    if (!json_is_integer(bytes) || json_integer_value(bytes) < 0 || !json_is_array(blocks) ||
+        tri_sum_blocks((uint64_t)json_integer_value(bytes)) != (int64_t)json_array_size(blocks))
+        return damaged(path);
+    struct tri_sum *file = tri_sums_begin(sums, name);
+    size_t count = json_array_size(blocks);
+    if (file == NULL)
+        return tri_fail(TRI_NOMEM, "%s: no memory", path);
+    file->bytes = (uint64_t)json_integer_value(bytes);
+    file->block = calloc(count + 1, sizeof *file->block);
+    file->right = calloc(count + 1, sizeof *file->right);
+    if (file->block == NULL || file->right == NULL)
+        return tri_fail(TRI_NOMEM, "%s: no memory", path);
+    for (size_t b = 0; b < count; b++)
+        if (!read_hash(json_array_get(blocks, b), &file->block[b]))
+            return damaged(path);
+    file->num_blocks = (int64_t)count;
+    return TRI_OK;
+}
+
+static enum tri_status read_sums(struct tri_sums *sums, const char *path, const json_t *root)
+{
+    const json_t *files = json_object_get(root, "files");
+    const char *name;
+    json_t *entry;
+    if (json_integer_value(json_object_get(root, "format")) != 1 ||
+        json_integer_value(json_object_get(root, "block_bytes")) != TRI_SUMS_BLOCK ||
+        !json_is_object(files))
+        return damaged(path);
+    json_object_foreach((json_t *)(uintptr_t)files, name, entry)
+    {
+        TRI_TRY(read_sum(sums, path, name, entry));
+    }
+    return TRI_OK;
+}
+
+enum tri_status tri_sums_load(const char *folder, struct tri_sums **out)
+{
+    json_t *root = NULL;
+    struct tri_sums *sums = NULL;
+    enum tri_status st;
+    char *path = tri_path_join(folder, TRI_SUMS_FILE);
+    if (path == NULL)
+        return tri_fail(TRI_NOMEM, "no memory for a path");
+    if (!tri_path_exists(path)) {
+        free(path);
+        *out = NULL;
+        return TRI_OK;
+    }
+    TRI_TRY_GOTO(st, tri_json_load(path, &root), free_path);
+    TRI_TRY_GOTO(st, tri_sums_open(&sums), drop_root);
+    st = read_sums(sums, path, root);
+    if (st == TRI_OK)
+        *out = sums;
+    else
+        tri_sums_close(sums);
+drop_root:
+    json_decref(root);
+free_path:
+    free(path);
+    return st;
+}
+
+/* ---- comparing -------------------------------------------------------------------------------
+ */
+
+static enum tri_status differs(const char *path, const char *what)
+{
+    return tri_fail(TRI_FORMAT,
+                    "%s %s: copy the file again, or remove %s beside it if that was meant", path,
+                    what, TRI_SUMS_FILE);
+}
+
+static struct tri_sum *find(const struct tri_sums *sums, const char *path)
+{
+    for (int64_t i = 0; i < sums->count; i++)
+        if (strcmp(sums->file[i]->name, tri_sum_name(path)) == 0)
+            return sums->file[i];
+    return NULL;
+}
+
+enum tri_status tri_sums_check(struct tri_sums *sums, const char *path, const struct tri_map *map,
+                               size_t offset, size_t bytes)
+{
+    char what[160];
+    if (sums == NULL)
+        return TRI_OK;
+    struct tri_sum *file = find(sums, path);
+    if (file == NULL)
+        return differs(path, "was not there when the folder was saved");
+    if (map->bytes != file->bytes) {
+        snprintf(what, sizeof what, "has %zu byte%s and had %" PRIu64 " when it was saved",
+                 map->bytes, tri_plural((int64_t)map->bytes), file->bytes);
+        return differs(path, what);
+    }
+    size_t end = bytes > 0 ? offset + bytes : 0;
+    for (size_t begin = offset - offset % TRI_SUMS_BLOCK; begin < end; begin += TRI_SUMS_BLOCK) {
+        size_t left = map->bytes - begin, b = begin / TRI_SUMS_BLOCK;
+        size_t size = left < TRI_SUMS_BLOCK ? left : TRI_SUMS_BLOCK;
+        if (file->right[b])
+            continue;
+        if (tri_fingerprint(TRI_HASH_START, map->data + begin, size) != file->block[b]) {
+            snprintf(what, sizeof what,
+                     "is damaged: bytes %zu to %zu are not those that were saved", begin,
+                     begin + size - 1);
+            return differs(path, what);
+        }
+        file->right[b] = true;
+    }
+    return TRI_OK;
+}
+
+enum tri_status tri_sums_check_file(struct tri_sums *sums, const char *folder, const char *name)
+{
+    struct tri_map map;
+    if (sums == NULL)
+        return TRI_OK;
+    char *path = tri_path_join(folder, name);
+    if (path == NULL)
+        return tri_fail(TRI_NOMEM, "no memory for a path");
+    enum tri_status st = tri_map_open(path, &map);
+    if (st == TRI_OK) {
+        st = tri_sums_check(sums, path, &map, 0, map.bytes);
+        tri_map_close(&map);
+    }
+    free(path);
+    return st;
+}
