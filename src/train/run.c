@@ -9,12 +9,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "ckpt/hf.h"
 #include "model/overrides.h"
 #include "train/facts.h"
 #include "train/machine.h"
-#include "train/memory.h"
+#include "train/run_private.h"
 #include "train/warnings.h"
 
 /* The recipe may name the attention that the checkpoint pins, or none. Whatever the name, our own
@@ -129,51 +128,6 @@ static enum tri_status open_data(struct tri_run *run, enum tri_run_purpose purpo
         (struct tri_replica){run->mesh.replica, run->mesh.num_replicas}, &run->loader);
 }
 
-/* Other values on a rank would lead it to other collectives, or to other numbers. */
-static enum tri_status agree_on_recipe(struct tri_comm *world, const struct tri_recipe *recipe)
-{
-    struct tri_text facts = {0};
-    if (world == NULL)
-        return TRI_OK;
-    enum tri_status st = tri_recipe_facts(recipe, &facts);
-    if (st == TRI_OK)
-        st = tri_facts_agree(world, "", "start all ranks with the same recipe", &facts);
-    tri_text_free(&facts);
-    return st;
-}
-
-static enum tri_status agree_on_model(struct tri_comm *world, const struct tri_arch *arch)
-{
-    struct tri_text facts = {0};
-    enum tri_status st = tri_facts_of_arch(arch, &facts);
-    if (st == TRI_OK)
-        st = tri_facts_agree(world, "the model's ", "give all ranks the same config.json", &facts);
-    tri_text_free(&facts);
-    return st;
-}
-
-/* Before the mesh, which the recipe and the model's heads divide. */
-static enum tri_status agree_on_mesh(struct tri_comm *world, const struct tri_run *run)
-{
-    TRI_TRY(agree_on_recipe(world, run->recipe));
-    return agree_on_model(world, &run->model->arch);
-}
-
-/* Different data on the ranks is found before anything is computed; so are values of the recipe
- * that the model or the machine decided. */
-static enum tri_status agree(struct tri_run *run)
-{
-    struct tri_comm *world = run->mesh.world;
-    if (world == NULL)
-        return TRI_OK;
-    TRI_TRY(agree_on_recipe(world, run->recipe));
-    if (run->data != NULL)
-        TRI_TRY(tri_comm_agree(world, "the data", (int64_t)tri_dataset_identity(run->data)));
-    return run->eval == NULL ? TRI_OK
-                             : tri_comm_agree(world, "the evaluation data",
-                                              (int64_t)tri_dataset_identity(run->eval));
-}
-
 static enum tri_status plan_steps(struct tri_run *run)
 {
     const struct tri_recipe *r = run->recipe;
@@ -192,114 +146,9 @@ static enum tri_status plan_steps(struct tri_run *run)
     return TRI_OK;
 }
 
-/* What this rank may take: a card is its own, ranks on the CPU share the machine's memory. */
-static size_t capacity_of(const struct tri_run *run)
-{
-    size_t bytes = tri_machine_capacity(run->backend, &run->recipe->pass);
-    bool shared = run->mesh.world != NULL && strcmp(run->backend->name, "cuda") != 0;
-    return shared ? bytes / (size_t)run->mesh.world->size : bytes;
-}
-
-static struct tri_trainer_config trainer_config(struct tri_run *run, enum tri_run_purpose purpose)
-{
-    const struct tri_recipe *r = run->recipe;
-    return (struct tri_trainer_config){
-        .model = run->model,
-        .backend = run->backend,
-        .act = run->act,
-        .capacity = capacity_of(run),
-        .pass = &r->pass,
-        .optimizer = purpose == TRI_RUN_TRAIN ? &r->optimizer : NULL,
-        .clip = r->train.gradient_clipping,
-        .progress = {.ctx = run, .report = tri_run_report},
-        .world = run->mesh.world,
-        .sequence = run->mesh.sequence,
-        .zero_stage = run->zero_stage,
-        .eval_whole = r->train.disable_in_eval,
-    };
-}
-
-/* What the longest step and the longest evaluation take. */
-struct plan {
-    struct tri_memory_plan train, eval;
-    size_t step, total, capacity;
-};
-
-static enum tri_status count_memory(struct tri_run *run, enum tri_run_purpose purpose,
-                                    struct plan *out)
-{
-    struct tri_trainer_config config = trainer_config(run, purpose);
-    struct plan p = {.capacity = config.capacity};
-    if (purpose == TRI_RUN_TRAIN)
-        TRI_TRY(tri_memory_count(
-            &config, tri_dataset_max_sequence(run->data) * run->recipe->train.micro_batch_size, 1,
-            &p.train));
-    if (run->eval != NULL) {
-        config.optimizer = NULL;
-        TRI_TRY(tri_memory_count(&config, tri_dataset_max_sequence(run->eval), 1, &p.eval));
-    }
-    p.step = p.train.step > p.eval.step ? p.train.step : p.eval.step;
-    p.total =
-        (purpose == TRI_RUN_TRAIN ? p.train.total - p.train.step : p.eval.total - p.eval.step) +
-        p.step;
-    *out = p;
-    return TRI_OK;
-}
-
-/* The lowest stage of ZeRO that fits on every rank, from the first worth having: stage 1 sends no
- * more than stage 0 does. */
-static enum tri_status choose_stage(struct tri_run *run, enum tri_run_purpose purpose,
-                                    struct plan *plan)
-{
-    enum { MOST = 3 };
-    int choice = run->recipe->train.zero_stage;
-    int64_t stage = choice == TRI_ZERO_AUTO ? 1 : choice - TRI_ZERO_FIRST;
-    if (run->mesh.world == NULL)
-        stage = 0;
-    for (;; stage++) {
-        run->zero_stage = (int)stage;
-        TRI_TRY(count_memory(run, purpose, plan));
-        if (run->mesh.world == NULL || choice != TRI_ZERO_AUTO)
-            return TRI_OK;
-        int64_t over = plan->total > plan->capacity;
-        TRI_TRY(tri_comm_max_int(run->mesh.world, &over, 1));
-        if (over == 0 || stage == MOST)
-            break;
-    }
-    char text[8];
-    snprintf(text, sizeof text, "%d", run->zero_stage);
-    return tri_recipe_note(run->recipe, "zero_stage", text, "what fits in memory");
-}
-
-/* Count before anything is taken, so that a run that cannot fit never starts. */
-static enum tri_status plan_memory(struct tri_run *run, enum tri_run_purpose purpose)
-{
-    struct plan p = {.total = 0};
-    TRI_TRY(choose_stage(run, purpose, &p));
-    run->planned_bytes = p.total;
-    tri_info(
-        "memory of a rank: %s = weights %s + gradients %s + optimizer %s + step %s; %s available",
-        tri_bytes((double)p.total).s,
-        tri_bytes((double)(purpose == TRI_RUN_TRAIN ? p.train.weights : p.eval.weights)).s,
-        tri_bytes((double)p.train.gradients).s, tri_bytes((double)p.train.optimizer).s,
-        tri_bytes((double)p.step).s, tri_bytes((double)p.capacity).s);
-    if (run->mesh.world != NULL)
-        tri_info("ZeRO stage %d over %d ranks", run->zero_stage, run->mesh.world->size);
-    if (p.total <= p.capacity)
-        return TRI_OK;
-    const char *advice = "most of it is weights and optimizer state: use a smaller model";
-    if (p.step > p.total / 2)
-        advice = "lower data.max_length, micro_batch_size or fpdt.chunk_size, or set "
-                 "activation_checkpointing: full";
-    else if (run->mesh.world != NULL && run->zero_stage < 3)
-        advice = "set zero_stage: 3, which divides weights and optimizer state among the ranks";
-    return tri_fail(TRI_NOMEM, "this run needs %s and %s are available: %s",
-                    tri_bytes((double)p.total).s, tri_bytes((double)p.capacity).s, advice);
-}
-
 static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose purpose)
 {
-    struct tri_trainer_config config = trainer_config(run, purpose);
+    struct tri_trainer_config config = tri_run_trainer_config(run, purpose);
     TRI_TRY(tri_trainer_open(&config, &run->trainer));
     TRI_TRY(tri_arena_reserve(run->trainer->exec.arena, run->planned_bytes));
     if (strcmp(run->recipe->model.init, "random") == 0) {
@@ -344,11 +193,11 @@ static enum tri_status open_all(struct tri_run *run, enum tri_run_purpose purpos
                                          "float32 or bfloat16");
     tri_warn_model(run->model, run->overrides);
     TRI_TRY(open_data(run, purpose));
-    TRI_TRY(agree(run));
+    TRI_TRY(tri_run_agree(run));
     tri_warn_length(run->model, run->data, run->eval);
     if (purpose == TRI_RUN_TRAIN)
         TRI_TRY(plan_steps(run));
-    TRI_TRY(plan_memory(run, purpose));
+    TRI_TRY(tri_run_plan_memory(run, purpose));
     TRI_TRY(open_trainer(run, purpose));
     TRI_TRY(tri_machine_measure_roof(run->backend, run->act, 0.2, &run->roof_flops));
     if (purpose == TRI_RUN_TRAIN)
@@ -374,7 +223,7 @@ enum tri_status tri_run_open(struct tri_recipe *recipe, enum tri_run_purpose pur
     TRI_TRY(new_run(recipe, &run));
     enum tri_status st = open_model(run);
     if (st == TRI_OK)
-        st = agree_on_mesh(world, run);
+        st = tri_run_agree_on_mesh(run, world);
     if (st == TRI_OK)
         st = open_mesh(run, world);
     if (st == TRI_OK)

@@ -5,15 +5,16 @@
 #include "ckpt/sums.h"
 #include "train/run.h"
 
-/* optimizer.safetensors, written by the first rank while the others give it their parts. */
+/* optimizer.safetensors, written by the first rank while the others give it their parts:
+ * state_tensors.c. */
 enum tri_status tri_state_save_tensors(struct tri_run *run, const char *folder,
                                        struct tri_sums *sums);
 enum tri_status tri_state_give_tensors(struct tri_run *run);
 enum tri_status tri_state_load_tensors(struct tri_run *run, const char *folder);
 
-/* trainer_state.json and recipe.yml; `sums` take their hashes, or have them. Loading compares the
- * recipe, the model, the data and the sequences of a step with this run's and refuses a difference
- * that the numbers depend on. */
+/* trainer_state.json and recipe.yml: state.c. `sums` take their hashes, or have them. Loading
+ * compares the recipe, the model, the data and the sequences of a step with this run's and refuses
+ * a difference that the numbers depend on. */
 enum tri_status tri_state_save(struct tri_run *run, const char *folder, struct tri_sums *sums);
 enum tri_status tri_state_load(struct tri_run *run, const char *folder, struct tri_sums *sums);
 
