@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
 
@@ -15,5 +16,12 @@
             abort();                                                                               \
         }                                                                                          \
     } while (0)
+
+/* The error that was just returned is one line that a terminal shows as it is. */
+static inline void check_error(void)
+{
+    CHECK(tri_error_text()[0] != '\0');
+    CHECK(!strpbrk(tri_error_text(), "\n\r\033"));
+}
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "data/cache/part_private.h"
+#include "fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -92,8 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (tri_part_open(path, KEY, &part) == TRI_OK) {
         read_all(&part);
         tri_part_close(&part);
-    } else if (tri_error_text()[0] == '\0') {
-        abort();
+    } else {
+        check_error();
     }
     tri_error_clear();
     close(fd);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz/check.h"
 #include "model/arch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -41,8 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         for (int i = 0; i < model->num_hf; i++)
             check_tensor(model, &model->hf[i]);
         tri_model_close(model);
-    } else if (tri_error_text()[0] == '\0' || strchr(tri_error_text(), '\n') != NULL) {
-        abort();
+    } else {
+        check_error();
     }
     tri_error_clear();
     return 0;

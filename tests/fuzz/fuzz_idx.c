@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/megatron.h"
+#include "fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -27,8 +28,8 @@ static void read_all(const struct tri_megatron *set, size_t token_bytes)
             for (int64_t i = 0; i < length; i++)
                 if (ids[i] < 0 || ids[i] >= VOCAB)
                     abort();
-        } else if (tri_error_text()[0] == '\0') {
-            abort();
+        } else {
+            check_error();
         }
         free(ids);
     }
@@ -52,8 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (tri_megatron_parse("fuzz", (struct tri_map){data + 4, bytes - 4},
                            (struct tri_map){tokens, token_bytes}, &set) == TRI_OK)
         read_all(&set, token_bytes);
-    else if (tri_error_text()[0] == '\0' || strchr(tri_error_text(), '\n') != NULL)
-        abort();
+    else
+        check_error();
     tri_error_clear();
     free(tokens);
     return 0;

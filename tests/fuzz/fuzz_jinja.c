@@ -22,12 +22,6 @@ static const char messages_text[] =
 static const char tools_text[] = "[{\"type\":\"function\",\"function\":{\"name\":\"f\","
                                  "\"parameters\":{\"type\":\"object\",\"properties\":{}}}}]";
 
-static void check_error(void)
-{
-    CHECK(tri_error_text()[0] != '\0');
-    CHECK(!strpbrk(tri_error_text(), "\n\r\033"));
-}
-
 static void render(const struct tri_jinja *jinja, json_t *variables, json_t *messages)
 {
     struct tri_jinja_output out;

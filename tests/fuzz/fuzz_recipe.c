@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz/check.h"
 #include "recipe/recipe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -74,8 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (tri_recipe_parse("fuzz", (const char *)data, yaml, count, words, &recipe) == TRI_OK) {
         check_dump(recipe);
         tri_recipe_close(recipe);
-    } else if (tri_error_text()[0] == '\0' || strchr(tri_error_text(), '\n') != NULL) {
-        abort();
+    } else {
+        check_error();
     }
     tri_error_clear();
     free(line);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ckpt/safetensors.h"
+#include "fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -40,8 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
                             bytes - sizeof data_bytes, data_bytes, &tensors, &count) == TRI_OK) {
         check(tensors, count, data_bytes);
         tri_st_free_header(tensors, count);
-    } else if (tri_error_text()[0] == '\0' || strchr(tri_error_text(), '\n') != NULL) {
-        abort();
+    } else {
+        check_error();
     }
     tri_error_clear();
     return 0;

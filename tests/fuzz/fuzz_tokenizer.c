@@ -15,12 +15,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 enum { MOST_IDS = 4096 };
 
-static void check_error(void)
-{
-    CHECK(tri_error_text()[0] != '\0');
-    CHECK(!strpbrk(tri_error_text(), "\n\r\033"));
-}
-
 static void check_text(const struct tri_tokenizer *tokenizer, const char *text, size_t bytes)
 {
     static int32_t ids[MOST_IDS], part[MOST_IDS];

@@ -1,15 +1,7 @@
 /* A rehearsal asks for the memory that the step will ask for, and touches it. */
-#include "program.h"
+#include "unit/verify/trace.h"
 
 static struct finished f;
-
-/* The hexadecimal number behind `words`. */
-static void read_trace(const char *text, const char *words, char trace[17])
-{
-    const char *at = strstr(text, words);
-    if (at == NULL || sscanf(at + strlen(words), "%16[0-9a-f]", trace) != 1 || strlen(trace) != 16)
-        fail_msg("no trace behind \"%s\" in: %s", words, text);
-}
 
 /* Samples that fill their sequences: documents of exactly `tokens` tokens. */
 static void put_full_samples(const char *name, int count, int tokens)

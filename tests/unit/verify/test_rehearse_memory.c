@@ -1,16 +1,8 @@
 /* Memory is linear in the length: two rehearsals at full length, measured by what the operating
  * system says was resident. Long, for every byte is touched. */
-#include "program.h"
+#include "unit/verify/trace.h"
 
 static struct finished f;
-
-/* The hexadecimal number behind `words`. */
-static void read_trace(const char *text, const char *words, char trace[17])
-{
-    const char *at = strstr(text, words);
-    if (at == NULL || sscanf(at + strlen(words), "%16[0-9a-f]", trace) != 1 || strlen(trace) != 16)
-        fail_msg("no trace behind \"%s\" in: %s", words, text);
-}
 
 static const char model_256[] =
     "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 259,\n"
