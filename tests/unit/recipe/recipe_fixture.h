@@ -80,5 +80,4 @@ static inline void dump_has_line(const struct tri_recipe *recipe, const char *pa
     free(text);
 }
 
-/* The dump of a recipe with odd values is a recipe with the same values. */
 #endif

@@ -1,6 +1,7 @@
 /* What a recipe says of itself: the effective dump, its hash, the explanation of keys. */
 #include "unit/recipe/recipe_fixture.h"
 
+/* The dump of a recipe with odd values is a recipe with the same values. */
 static void dumps_what_it_can_read(void **state)
 {
     (void)state;
