@@ -77,8 +77,11 @@ static enum tri_status run_mpi(const struct tri_launch_info *launch, const struc
 {
     struct tri_comm *world = NULL;
     be_quiet(launch);
-    TRI_TRY(open_mpi(launch, timeout, &world));
-    enum tri_status st = job->function(world, job->ctx);
+    enum tri_status st = open_mpi(launch, timeout, &world);
+    if (st == TRI_UNSUPPORTED && launch->rank > 0)
+        tri_log_mute(); /* no rank can: the first says so */
+    TRI_TRY(st);
+    st = job->function(world, job->ctx);
     if (st != TRI_OK)
         end_mpi(world, st);
     tri_comm_mpi_finish(world, st);

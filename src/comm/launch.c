@@ -17,9 +17,17 @@ static const struct {
     {TRI_LAUNCH_MPI, "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
      NULL},
     {TRI_LAUNCH_MPI, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", NULL},
-    /* A batch script has SLURM_PROCID=0 too, but only what srun starts belongs to a step. */
-    {TRI_LAUNCH_SLURM, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID"},
+    /* A batch script has SLURM_PROCID=0 and SLURM_NTASKS too, but only what srun starts belongs to
+     * a step with tasks. */
+    {TRI_LAUNCH_SLURM, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_ID"},
 };
+
+/* The shell that salloc opens on a node is a step of its own, with one of Slurm's reserved numbers:
+ * a person is there, not a job of one rank. */
+static bool is_shell(const char *step)
+{
+    return strtoul(step, NULL, 10) >= 0xfffffff0u;
+}
 
 static enum tri_status read_number(const char *name, int *out)
 {
@@ -62,6 +70,8 @@ enum tri_status tri_launch_detect(struct tri_launch_info *out)
         if (getenv(launchers[i].rank) == NULL || getenv(launchers[i].size) == NULL ||
             (launchers[i].also != NULL && getenv(launchers[i].also) == NULL))
             continue;
+        if (launch.by == TRI_LAUNCH_SLURM && is_shell(getenv("SLURM_STEP_ID")))
+            continue;
         TRI_TRY(read_number(launchers[i].rank, &launch.rank));
         TRI_TRY(read_number(launchers[i].size, &launch.ranks));
         if (launch.rank >= launch.ranks)
@@ -79,5 +89,39 @@ enum tri_status tri_launch_detect(struct tri_launch_info *out)
         TRI_TRY(refuse_half("WORLD_SIZE", "RANK"));
     }
     *out = found;
+    return TRI_OK;
+}
+
+static bool is_set(const char *name)
+{
+    return getenv(name) != NULL;
+}
+
+enum tri_status tri_launch_check_mpi(const struct tri_launch_info *launch,
+                                     enum tri_mpi_library library)
+{
+    bool mpirun = is_set("OMPI_COMM_WORLD_SIZE");
+    bool pmix = is_set("PMIX_NAMESPACE");
+    bool pmi = is_set("PMI_RANK");
+    bool srun = is_set("SLURM_STEP_ID");
+    bool open_mpi = library == TRI_OPEN_MPI;
+    if (launch->ranks == 1)
+        return TRI_OK;
+    /* An Open MPI that was built for Slurm's PMI2 has to be told so: there is no other sign. */
+    if (open_mpi ? mpirun || pmix || (pmi && is_set("OMPI_MCA_pmix")) : pmi || pmix)
+        return TRI_OK;
+    if (srun && !mpirun)
+        return tri_fail(
+            TRI_UNSUPPORTED,
+            "srun started %d tasks that %s cannot connect: use `srun --mpi=%s ...` (srun "
+            "--mpi=list shows what this Slurm has) or, inside of salloc or sbatch, `mpirun ...`",
+            launch->ranks, open_mpi ? "Open MPI" : "MPICH", open_mpi ? "pmix" : "pmi2");
+    if (open_mpi ? pmi : mpirun)
+        return tri_fail(
+            TRI_UNSUPPORTED,
+            "the mpirun of %s started %d ranks of a program that is built with %s: use "
+            "%s, or build with -DTRIREME_MPI_KIND=%s",
+            open_mpi ? "MPICH" : "Open MPI", launch->ranks, open_mpi ? "Open MPI" : "MPICH",
+            open_mpi ? "mpirun.openmpi" : "mpirun.mpich", open_mpi ? "mpich" : "openmpi");
     return TRI_OK;
 }

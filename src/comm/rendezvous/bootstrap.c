@@ -69,29 +69,25 @@ static enum tri_status find_master(struct tri_rendezvous_place *place)
 
 enum tri_status tri_slurm_first_node(const char *list, char *name, size_t bytes)
 {
-    size_t prefix = strcspn(list, "[,");
-    size_t number = 0;
-    const char *inside = list + prefix;
-    if (*inside == '[')
-        number = strcspn(++inside, "-,]");
-    size_t length = prefix + number;
-    if (length == 0 || length >= bytes ||
-        (inside != list + prefix && (number == 0 || strchr(inside, ']') == NULL)))
+    size_t used = 0;
+    const char *at = list;
+    bool good = *at != '\0' && *at != ',';
+    while (good && *at != '\0' && *at != ',') {
+        bool choice = *at == '[';
+        at += choice;
+        size_t count = choice ? strcspn(at, "-,]") : strcspn(at, ",[");
+        const char *end = choice ? strchr(at, ']') : at + count;
+        good = count > 0 && count < bytes - used && end != NULL;
+        if (!good)
+            break;
+        memcpy(name + used, at, count);
+        used += count;
+        at = end + choice;
+    }
+    if (!good)
         return tri_fail(TRI_INVALID,
                         "'%.100s' is no list of nodes: set MASTER_ADDR and MASTER_PORT", list);
-    memcpy(name, list, prefix);
-    memcpy(name + prefix, inside, number);
-    const char *rest = inside + number;
-    /* A suffix behind the brackets belongs to every name. */
-    if (number > 0) {
-        rest = strchr(inside, ']') + 1;
-        size_t suffix = strcspn(rest, ",[");
-        if (length + suffix >= bytes)
-            return tri_fail(TRI_INVALID, "'%.100s' is no list of nodes", list);
-        memcpy(name + length, rest, suffix);
-        length += suffix;
-    }
-    name[length] = '\0';
+    name[used] = '\0';
     return TRI_OK;
 }
 

@@ -25,6 +25,9 @@ static const char *const variables[] = {"RANK",
                                         "MPI_LOCALRANKID",
                                         "SLURM_PROCID",
                                         "SLURM_NTASKS",
+                                        "SLURM_STEP_NUM_TASKS",
+                                        "PMIX_NAMESPACE",
+                                        "OMPI_MCA_pmix",
                                         "SLURM_LOCALID",
                                         "SLURM_STEP_ID",
                                         "SLURM_STEP_NODELIST",
@@ -72,8 +75,11 @@ static void each_launcher_is_known(void **state)
                   TRI_LAUNCH_MPI, 2, 4, 0);
     assert_launch("PMI_RANK=2 PMI_SIZE=4 MPI_LOCALRANKID=1", TRI_LAUNCH_MPI, 2, 4, 1);
     assert_launch("MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE=2", TRI_LAUNCH_MPI, 0, 2, -1);
-    assert_launch("SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_LOCALID=2 SLURM_STEP_ID=0", TRI_LAUNCH_SLURM,
-                  5, 6, 2);
+    assert_launch("SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=6 SLURM_LOCALID=2 SLURM_STEP_ID=0",
+                  TRI_LAUNCH_SLURM, 5, 6, 2);
+    /* srun -n 2 in a job of four tasks */
+    assert_launch("SLURM_PROCID=1 SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_ID=1",
+                  TRI_LAUNCH_SLURM, 1, 2, -1);
 }
 
 static void what_is_no_launcher_is_none(void **state)
@@ -81,6 +87,9 @@ static void what_is_no_launcher_is_none(void **state)
     (void)state;
     /* A batch script that Slurm runs, before any srun. */
     assert_launch("SLURM_PROCID=0 SLURM_NTASKS=6 SLURM_LOCALID=0", TRI_LAUNCH_NONE, 0, 1, -1);
+    /* The shell that salloc opens on the first node, as a step of its own. */
+    assert_launch("SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_ID=4294967290",
+                  TRI_LAUNCH_NONE, 0, 1, -1);
 }
 
 /* Variables of somebody else must not make every process of a job take itself for all of it. */
@@ -93,8 +102,9 @@ static void what_is_left_over_hides_no_launcher(void **state)
     assert_launch(mpi, TRI_LAUNCH_MPI, 2, 4, -1);
     assert_launch("RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 PMI_RANK=0 PMI_SIZE=1", TRI_LAUNCH_TORCHRUN, 0,
                   1, 0);
-    assert_launch("RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_STEP_ID=0",
-                  TRI_LAUNCH_SLURM, 5, 6, -1);
+    assert_launch(
+        "RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=6 SLURM_STEP_ID=0",
+        TRI_LAUNCH_SLURM, 5, 6, -1);
     assert_launch(strcat(torchrun, mpi), TRI_LAUNCH_TORCHRUN, 0, 1, -1);
     assert_launch("RANK=7 OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4", TRI_LAUNCH_MPI, 2, 4, -1);
 
@@ -111,7 +121,7 @@ static void what_is_left_over_hides_no_launcher(void **state)
 static void the_order_is_that_of_nesting(void **state)
 {
     (void)state;
-    const char *slurm = "SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0";
+    const char *slurm = "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_ID=0";
     char all[400];
     strcpy(all, slurm);
     assert_launch(all, TRI_LAUNCH_SLURM, 1, 2, -1);
@@ -138,6 +148,47 @@ static void numbers_that_cannot_be_are_refused(void **state)
     }
 }
 
+/* What is said where this MPI cannot reach the launcher; NULL: it can. */
+static void assert_mpi(const char *settings, enum tri_mpi_library library, const char *refusal)
+{
+    struct tri_launch_info launch;
+    set(settings);
+    assert_int_equal(tri_launch_detect(&launch), TRI_OK);
+    enum tri_status st = tri_launch_check_mpi(&launch, library);
+    assert_int_equal(st, refusal == NULL ? TRI_OK : TRI_UNSUPPORTED);
+    if (refusal != NULL && strstr(tri_error_text(), refusal) == NULL)
+        fail_msg("%s: %s", settings, tri_error_text());
+}
+
+static void an_mpi_that_cannot_reach_its_launcher_is_refused(void **state)
+{
+    (void)state;
+#define STEP "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_ID=0"
+    static const char pmix[] = STEP " PMIX_NAMESPACE=slurm.pmix.6.0";
+    static const char pmi2[] = STEP " PMI_RANK=1 PMI_SIZE=2";
+    static const char mpirun[] = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=1";
+    static const char hydra[] = "PMI_RANK=1 PMI_SIZE=2";
+    char chosen[200];
+    assert_mpi(STEP, TRI_OPEN_MPI,
+               "srun started 2 tasks that Open MPI cannot connect: use `srun "
+               "--mpi=pmix ...`");
+    assert_mpi(STEP, TRI_MPICH,
+               "srun started 2 tasks that MPICH cannot connect: use `srun "
+               "--mpi=pmi2 ...`");
+    assert_mpi(pmi2, TRI_OPEN_MPI, "use `srun --mpi=pmix ...`");
+    assert_mpi(pmi2, TRI_MPICH, NULL);
+    assert_mpi(strcat(strcpy(chosen, pmi2), " OMPI_MCA_pmix=s2"), TRI_OPEN_MPI, NULL);
+    assert_mpi(pmix, TRI_OPEN_MPI, NULL);
+    assert_mpi(mpirun, TRI_OPEN_MPI, NULL);
+    assert_mpi("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2", TRI_MPICH,
+               "the mpirun of Open MPI started 2 ranks of a program that is built with MPICH");
+    assert_mpi(hydra, TRI_MPICH, NULL);
+    assert_mpi(hydra, TRI_OPEN_MPI, "use mpirun.openmpi");
+    assert_mpi("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_ID=0", TRI_OPEN_MPI, NULL);
+    assert_mpi("", TRI_OPEN_MPI, NULL);
+#undef STEP
+}
+
 static void assert_first_node(const char *list, const char *want)
 {
     char name[64];
@@ -154,10 +205,15 @@ static void the_first_node_of_a_list(void **state)
     assert_first_node("node[007-010,12],gpu1", "node007");
     assert_first_node("node[12,14]", "node12");
     assert_first_node("n[3-4]-ib.cluster,n9", "n3-ib.cluster");
+    assert_first_node("rack[2-3]node[007-010],gpu1", "rack2node007");
     static const char *const bad[] = {
-        "",         ",a",
-        "node[",    "node[]",
-        "node[1-3", "a-name-that-is-far-too-long-for-any-machine-in-this-world-and-the-next"};
+        "",
+        ",a",
+        "node[",
+        "node[]",
+        "node[1-3",
+        "n[1-2]m[",
+        "a-name-that-is-far-too-long-for-any-machine-in-this-world-and-the-next"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char name[64];
         if (tri_slurm_first_node(bad[i], name, sizeof name) != TRI_INVALID)
@@ -188,6 +244,7 @@ int main(void)
         cmocka_unit_test(what_is_left_over_hides_no_launcher),
         cmocka_unit_test(the_order_is_that_of_nesting),
         cmocka_unit_test(numbers_that_cannot_be_are_refused),
+        cmocka_unit_test(an_mpi_that_cannot_reach_its_launcher_is_refused),
         cmocka_unit_test(the_first_node_of_a_list),
         cmocka_unit_test(a_place_to_meet_is_needed),
     };
