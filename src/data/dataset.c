@@ -254,6 +254,9 @@ static enum tri_status take_record(const struct tri_dataset *dataset,
         tri_sample_take(&reading.sample, first, record->tokens, into->ids + at, into->labels + at,
                         into->positions + at);
     tri_reading_close(&reading);
+    if (st != TRI_OK)
+        tri_error_prefix("%s, byte %" PRIu64, dataset->files.file[record->file].path,
+                         record->offset);
     return st;
 }
 
@@ -261,19 +264,14 @@ static enum tri_status read_record(const struct tri_dataset *dataset, int64_t nu
                                    struct tri_batch *into)
 {
     const struct tri_record *record = &dataset->index.records[number];
-    const struct tri_data_file *file = &dataset->files.file[record->file];
     const int64_t at = into->num_tokens;
     if (record->tokens > into->max_tokens - at)
         return tri_fail(TRI_INTERNAL,
                         "a batch with room for %" PRId64 " tokens holds %" PRId64
                         " and was to take %" PRId64 " more",
                         into->max_tokens, at, record->tokens);
-    enum tri_status st = take_record(dataset, record, into);
-    if (st == TRI_OK)
-        st = tri_batch_extend(into, record->tokens);
-    if (st != TRI_OK)
-        tri_error_prefix("%s, byte %" PRIu64, file->path, record->offset);
-    return st;
+    const enum tri_status st = take_record(dataset, record, into);
+    return st == TRI_OK ? tri_batch_extend(into, record->tokens) : st;
 }
 
 enum tri_status tri_dataset_read(struct tri_dataset *dataset, int64_t epoch, int64_t index,

@@ -182,7 +182,9 @@ enum tri_status tri_data_file_unpack(struct tri_data_file *file, const char *cac
     enum tri_status st = tri_unpack(file->path, file->coding, file->list, folder, &copy);
     free(folder);
     TRI_TRY(st);
-    st = tri_map_open(copy, &map);
+    st = tri_copy_mark(copy, &file->mark);
+    if (st == TRI_OK)
+        st = tri_map_open(copy, &map);
     if (st != TRI_OK) {
         free(copy);
         return st;
@@ -198,7 +200,7 @@ enum tri_status tri_data_file_map(const struct tri_data_file *file, struct tri_m
     return tri_map_open(file->unpacked ? file->unpacked : file->path, out);
 }
 
-enum tri_status tri_data_file_check(const struct tri_data_file *file)
+enum tri_status tri_data_file_check(struct tri_data_file *file)
 {
     struct stat info;
     if (stat(file->path, &info) != 0)
@@ -212,5 +214,5 @@ enum tri_status tri_data_file_check(const struct tri_data_file *file)
                         "%s has changed since training began: start again, or put the old file "
                         "back",
                         file->path);
-    return TRI_OK;
+    return file->unpacked ? tri_copy_check(file->path, file->unpacked, &file->mark) : TRI_OK;
 }

@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "data/copy.h"
 #include "data/decompress.h"
 
 enum tri_data_file_kind {
@@ -36,8 +37,9 @@ struct tri_data_file {
     enum tri_data_file_kind kind;
     enum tri_coding coding;
     bool list; /* one JSON list: lines of the copy are its elements; known when it is unpacked */
-    char *unpacked; /* path of the copy that is read; NULL: the file itself */
-    int64_t source; /* the one that it was found by */
+    char *unpacked;            /* path of the copy that is read; NULL: the file itself */
+    struct tri_copy_mark mark; /* of the copy */
+    int64_t source;            /* the one that it was found by */
 };
 
 /* One file. Compressed ones cannot be mapped before they are unpacked. */
@@ -67,7 +69,8 @@ enum tri_status tri_data_files_open(char *const *sources, int64_t num_sources,
                                     struct tri_data_files *out);
 void tri_data_files_close(struct tri_data_files *files);
 
-/* Is the file still what it was when it was listed? If not, the error says so. */
-enum tri_status tri_data_file_check(const struct tri_data_file *file);
+/* Is the file still what it was when it was listed, and its copy what was unpacked? If not, the
+ * error says so. */
+enum tri_status tri_data_file_check(struct tri_data_file *file);
 
 #endif

@@ -19,7 +19,7 @@ static enum tri_status read_sample(const struct tri_data_file *file,
     return tri_fail(TRI_INTERNAL, "a file of unknown kind");
 }
 
-static enum tri_status read_document(const struct tri_data_file *file,
+static enum tri_status read_document(struct tri_data_file *file,
                                      const struct tri_sample_rules *rules, uint64_t document,
                                      struct tri_reading *out)
 {
@@ -30,9 +30,8 @@ static enum tri_status read_document(const struct tri_data_file *file,
     return TRI_OK;
 }
 
-enum tri_status tri_reading_open(const struct tri_data_file *file,
-                                 const struct tri_sample_rules *rules, uint64_t offset,
-                                 uint64_t bytes, struct tri_reading *out)
+enum tri_status tri_reading_open(struct tri_data_file *file, const struct tri_sample_rules *rules,
+                                 uint64_t offset, uint64_t bytes, struct tri_reading *out)
 {
     struct tri_reading reading;
     if (file->kind == TRI_FILE_MEGATRON)
@@ -47,7 +46,8 @@ enum tri_status tri_reading_open(const struct tri_data_file *file,
         st = read_sample(file, rules, (const char *)reading.map.data + offset, bytes,
                          &reading.sample);
         if (st != TRI_OK)
-            tri_error_prefix("%s, byte %" PRIu64, file->path, offset);
+            tri_error_prefix("%s, byte %" PRIu64 "%s", file->path, offset,
+                             file->unpacked ? " unpacked" : "");
     }
     if (st != TRI_OK) {
         tri_map_close(&reading.map);

@@ -12,10 +12,9 @@ struct tri_reading {
 };
 
 /* The sample at [offset, offset + bytes) of a file that has not changed since it was listed. Errors
- * name the file. Safe from several threads. */
-enum tri_status tri_reading_open(const struct tri_data_file *file,
-                                 const struct tri_sample_rules *rules, uint64_t offset,
-                                 uint64_t bytes, struct tri_reading *out);
+ * name the file. One thread at a time. */
+enum tri_status tri_reading_open(struct tri_data_file *file, const struct tri_sample_rules *rules,
+                                 uint64_t offset, uint64_t bytes, struct tri_reading *out);
 void tri_reading_close(struct tri_reading *reading);
 
 #endif

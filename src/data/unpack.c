@@ -9,14 +9,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/fingerprint.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "data/copy.h"
 #include "data/json_list.h"
 #include "data/lock.h"
 
-enum { NAME_BYTES = 120, SUM_BYTES = 48, WINDOW_BYTES = 16 << 20 };
-static const double quiet_seconds = 2; /* shorter work says nothing */
+enum { NAME_BYTES = 120 };
 
 enum tri_status tri_cache_folder(const char *choice, char **out)
 {
@@ -52,31 +50,6 @@ enum tri_status tri_cache_folder_failed(enum tri_status status)
     return status;
 }
 
-static void show_progress(const char *doing, const char *path, double begin, size_t done,
-                          size_t bytes)
-{
-    const double seconds = tri_clock() - begin;
-    if (seconds < quiet_seconds || done == 0)
-        return;
-    char eta[16];
-    tri_duration_text(seconds * (double)(bytes - done) / (double)done, eta);
-    tri_progress("%s %s: %s of %s, %s left", doing, path, tri_bytes((double)done).s,
-                 tri_bytes((double)bytes).s, eta);
-}
-
-/* Hash of the contents of a file. */
-static uint64_t fingerprint(const char *path, const struct tri_map *map)
-{
-    const double begin = tri_clock();
-    uint64_t hash = tri_hash_word(TRI_HASH_START, map->bytes);
-    for (size_t at = 0; at < map->bytes; at += WINDOW_BYTES) {
-        const size_t left = map->bytes - at;
-        hash = tri_fingerprint(hash, map->data + at, left < WINDOW_BYTES ? left : WINDOW_BYTES);
-        show_progress("checking", path, begin, at, map->bytes);
-    }
-    return hash;
-}
-
 /* FOLDER/HASH-NAME, with at most the last NAME_BYTES of the name. */
 static enum tri_status copy_path(const char *path, uint64_t hash, bool list, const char *folder,
                                  char **out)
@@ -108,7 +81,7 @@ struct copying {
 static enum tri_status take(void *ctx, const void *data, size_t bytes, size_t used)
 {
     const struct copying *copying = ctx;
-    show_progress("unpacking", copying->path, copying->begin, used, copying->bytes);
+    tri_copy_show("unpacking", copying->path, copying->begin, used, copying->bytes);
     return tri_writer_write(copying->writer, data, bytes);
 }
 
@@ -127,42 +100,20 @@ static enum tri_status write_copy(const char *path, enum tri_coding coding, bool
         st = tri_writer_commit(copying.writer);
     else
         tri_writer_abandon(copying.writer);
-    if (tri_clock() - copying.begin >= quiet_seconds)
+    if (tri_clock() - copying.begin >= TRI_COPY_QUIET)
         tri_progress_end();
     return st;
-}
-
-/* What the .sum beside a copy says of it, as the copy is now. */
-static enum tri_status sum_of(const char *copy, char out[static SUM_BYTES])
-{
-    struct tri_map map;
-    TRI_TRY(tri_map_open(copy, &map));
-    if (map.bytes > 0)
-        (void)madvise((void *)(uintptr_t)map.data, map.bytes, MADV_SEQUENTIAL);
-    snprintf(out, SUM_BYTES, "%016" PRIx64 " %zu\n", fingerprint(copy, &map), map.bytes);
-    tri_map_close(&map);
-    return TRI_OK;
 }
 
 /* Is there a copy, the one that was made? */
 static enum tri_status find_copy(const char *copy, const char *sum, bool *out)
 {
-    char now[SUM_BYTES], *then = NULL;
-    bool same = false;
+    bool same;
     if (!tri_path_exists(copy) || !tri_path_exists(sum)) {
         *out = false;
         return TRI_OK;
     }
-    if (tri_file_read(sum, SUM_BYTES, &then, NULL) == TRI_OK) {
-        const enum tri_status st = sum_of(copy, now);
-        if (st != TRI_OK) {
-            free(then);
-            return st;
-        }
-        same = strcmp(now, then) == 0;
-    }
-    free(then);
-    tri_error_clear();
+    TRI_TRY(tri_copy_is_as_made(copy, sum, &same));
     if (!same)
         tri_warn("%s is damaged and is unpacked again", copy);
     *out = same;
@@ -186,10 +137,10 @@ static enum tri_status lock(const char *copy, int *out)
 static enum tri_status write_both(const char *path, enum tri_coding coding, bool list,
                                   const struct tri_map *map, const char *copy, const char *sum)
 {
-    char text[SUM_BYTES];
+    char text[TRI_COPY_SUM_BYTES];
     (void)unlink(sum);
     TRI_TRY(write_copy(path, coding, list, map, copy));
-    TRI_TRY(sum_of(copy, text));
+    TRI_TRY(tri_copy_sum(copy, text));
     return tri_file_write(sum, text, strlen(text));
 }
 
@@ -253,7 +204,7 @@ enum tri_status tri_unpack(const char *path, enum tri_coding coding, bool list, 
     TRI_TRY(tri_map_open(path, &map));
     if (map.bytes > 0)
         (void)madvise((void *)(uintptr_t)map.data, map.bytes, MADV_SEQUENTIAL);
-    st = copy_path(path, fingerprint(path, &map), list, folder, &copy);
+    st = copy_path(path, tri_copy_fingerprint(path, &map), list, folder, &copy);
     if (st == TRI_OK)
         st = make_copy(path, coding, list, &map, copy);
     tri_map_close(&map);

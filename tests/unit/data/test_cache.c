@@ -197,6 +197,7 @@ static void damage_is_found(void **state)
         for (int64_t i = 0; dataset && i < tri_dataset_sequences(dataset, 0); i++) {
             assert_int_equal(tri_batch_open(tri_dataset_max_sequence(dataset), &batch), TRI_OK);
             if (tri_dataset_read(dataset, 0, i, &batch) != TRI_OK) {
+                assert_memory_equal(tri_error_text(), part, strlen(part)); /* not the data's file */
                 assert_error_has("part-000000: sample ");
                 assert_error_has(" is damaged: remove the folder and run trireme data build again");
                 found_later++;

@@ -29,6 +29,14 @@ static void compress(const char *command, const char *name)
     assert_int_equal(system(line), 0);
 }
 
+/* A command for the unpacked copies. */
+static void in_cache(const char *command)
+{
+    char line[9000];
+    snprintf(line, sizeof line, "cd '%s' && %s cache/*-a.jsonl", scratch, command);
+    assert_int_equal(system(line), 0);
+}
+
 /* A compressed file gives what the file itself gives, in every epoch. */
 static void test_compressed_files(void **state)
 {
@@ -60,6 +68,44 @@ static void test_compressed_files(void **state)
     assert_int_equal(tri_batch_open(4096, &batch), TRI_OK);
     assert_int_equal(tri_dataset_read(dataset, 0, 0, &batch), TRI_INVALID);
     assert_error_has("a.jsonl.gz has changed since training began");
+    tri_batch_close(&batch);
+    tri_dataset_close(dataset);
+}
+
+/* The copy changes below a run: neither its length nor its time of modification tell. */
+static void test_changed_copies(void **state)
+{
+    (void)state;
+    char cache[4400];
+    struct tri_batch batch;
+    snprintf(cache, sizeof cache, "%s", in_scratch("cache"));
+    options.cache_dir = cache;
+    put_samples("a.jsonl", COUNT, LONGEST);
+    compress("gzip", "a.jsonl");
+    struct tri_dataset *dataset = must_open_data("a.jsonl.gz");
+    assert_int_equal(tri_batch_open(4096, &batch), TRI_OK);
+
+    in_cache("chmod u+x"); /* touched, and no more */
+    in_cache("touch -d yesterday");
+    for (int64_t i = 0; i < COUNT; i++) {
+        tri_batch_clear(&batch);
+        assert_int_equal(tri_dataset_read(dataset, 0, i, &batch), TRI_OK);
+    }
+    in_cache("sed -i s/1/2/g");
+    in_cache("touch -d yesterday");
+    tri_batch_clear(&batch);
+    assert_int_equal(tri_dataset_read(dataset, 0, 0, &batch), TRI_INVALID);
+    assert_error_has("-a.jsonl, the unpacked copy of ");
+    assert_error_has("has changed since training began: start again");
+    tri_dataset_close(dataset);
+
+    dataset = must_open_data("a.jsonl.gz"); /* unpacked anew */
+    tri_batch_clear(&batch);
+    assert_int_equal(tri_dataset_read(dataset, 0, 0, &batch), TRI_OK);
+    in_cache("rm");
+    tri_batch_clear(&batch);
+    assert_int_equal(tri_dataset_read(dataset, 0, 1, &batch), TRI_IO);
+    assert_error_has("cannot read");
     tri_batch_close(&batch);
     tri_dataset_close(dataset);
 }
@@ -271,9 +317,13 @@ static void test_weights_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_compressed_files),  FIXTURE_TEST(test_broken_compressed_files),
-        FIXTURE_TEST(test_json_files),        FIXTURE_TEST(test_bad_samples),
-        FIXTURE_TEST(test_one_format_a_file), FIXTURE_TEST(test_weights),
+        FIXTURE_TEST(test_changed_copies),
+        FIXTURE_TEST(test_compressed_files),
+        FIXTURE_TEST(test_broken_compressed_files),
+        FIXTURE_TEST(test_json_files),
+        FIXTURE_TEST(test_bad_samples),
+        FIXTURE_TEST(test_one_format_a_file),
+        FIXTURE_TEST(test_weights),
         FIXTURE_TEST(test_weights_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
