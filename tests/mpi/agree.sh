@@ -90,5 +90,5 @@ for machine in 0 1; do
     rm -r "$folder/$machine/out/checkpoint-2"
 done
 flip "$folder/1/out/checkpoint-1/optimizer.safetensors"
-refused "the hash of the optimizer's [mv][.][a-z0-9._]*weight is [0-9a-f]* on rank 0 and [0-9a-f]* on rank 1"
+refused "optimizer.safetensors is damaged: bytes 0 to [0-9]* are not those that were saved"
 echo "ranks that differ are told so"
