@@ -5,9 +5,8 @@
 #include "backend/backend.h"
 #include "pass/options.h"
 
-/* Open the backend that the options ask for; `auto` is the CPU while whole runs on a card are not
- * proven yet, and says so where there is one.
- * Close it with tri_machine_close. */
+/* Open the backend that the options ask for; `auto` is a card where there is one. Close it with
+ * tri_machine_close. */
 enum tri_status tri_machine_open(const struct tri_pass_options *options, struct tri_backend **out);
 void tri_machine_close(struct tri_backend *backend);
 
@@ -20,7 +19,8 @@ enum tri_status tri_machine_dtype(const struct tri_backend *backend, const char 
  * and the address-space limit. */
 size_t tri_machine_host_bytes(void);
 
-/* How much backend memory a run may use: pass.memory_limit_gb, else what the machine has left. */
+/* How much backend memory a run may use: pass.memory_limit_gb, else what the machine has left, of a
+ * card without what libraries will take beside the plan. */
 size_t tri_machine_capacity(const struct tri_backend *backend,
                             const struct tri_pass_options *options);
 
