@@ -97,31 +97,43 @@ static bool is_set(const char *name)
     return getenv(name) != NULL;
 }
 
-enum tri_status tri_launch_check_mpi(const struct tri_launch_info *launch,
-                                     enum tri_mpi_library library)
+/* Do the variables show a way to the other ranks? */
+static bool may_connect(enum tri_mpi_library library)
 {
-    bool mpirun = is_set("OMPI_COMM_WORLD_SIZE");
     bool pmix = is_set("PMIX_NAMESPACE");
     bool pmi = is_set("PMI_RANK");
-    bool srun = is_set("SLURM_STEP_ID");
-    bool open_mpi = library == TRI_OPEN_MPI;
-    if (launch->ranks == 1)
-        return TRI_OK;
+    if (library == TRI_MPICH)
+        return pmi || pmix;
     /* An Open MPI that was built for Slurm's PMI2 has to be told so: there is no other sign. */
-    if (open_mpi ? mpirun || pmix || (pmi && is_set("OMPI_MCA_pmix")) : pmi || pmix)
+    return is_set("OMPI_COMM_WORLD_SIZE") || pmix || (pmi && is_set("OMPI_MCA_pmix"));
+}
+
+enum tri_status tri_launch_check_mpi(const struct tri_launch_info *launch,
+                                     enum tri_mpi_library library, int world)
+{
+    static const struct {
+        const char *name, *other, *mpirun, *kind, *srun;
+    } texts[] = {
+        [TRI_OPEN_MPI] = {"Open MPI", "MPICH", "mpirun.openmpi", "mpich", "pmix"},
+        [TRI_MPICH] = {"MPICH", "Open MPI", "mpirun.mpich", "openmpi", "pmi2"},
+    };
+    bool foreign = is_set(library == TRI_MPICH ? "OMPI_COMM_WORLD_SIZE" : "PMI_RANK");
+    if (launch->ranks == 1 || world > 1 || (world == 0 && may_connect(library)))
         return TRI_OK;
-    if (srun && !mpirun)
+    if (is_set("SLURM_STEP_ID") && !is_set("OMPI_COMM_WORLD_SIZE"))
         return tri_fail(
             TRI_UNSUPPORTED,
             "srun started %d tasks that %s cannot connect: use `srun --mpi=%s ...` (srun "
             "--mpi=list shows what this Slurm has) or, inside of salloc or sbatch, `mpirun ...`",
-            launch->ranks, open_mpi ? "Open MPI" : "MPICH", open_mpi ? "pmix" : "pmi2");
-    if (open_mpi ? pmi : mpirun)
-        return tri_fail(
-            TRI_UNSUPPORTED,
-            "the mpirun of %s started %d ranks of a program that is built with %s: use "
-            "%s, or build with -DTRIREME_MPI_KIND=%s",
-            open_mpi ? "MPICH" : "Open MPI", launch->ranks, open_mpi ? "Open MPI" : "MPICH",
-            open_mpi ? "mpirun.openmpi" : "mpirun.mpich", open_mpi ? "mpich" : "openmpi");
-    return TRI_OK;
+            launch->ranks, texts[library].name, texts[library].srun);
+    if (foreign)
+        return tri_fail(TRI_UNSUPPORTED,
+                        "the mpirun of %s started %d ranks of a program that is built with %s: use "
+                        "%s, or build with -DTRIREME_MPI_KIND=%s",
+                        texts[library].other, launch->ranks, texts[library].name,
+                        texts[library].mpirun, texts[library].kind);
+    return tri_fail(TRI_UNSUPPORTED,
+                    "a launcher started %d ranks, and %s sees each of them alone: start them with "
+                    "%s",
+                    launch->ranks, texts[library].name, texts[library].mpirun);
 }

@@ -27,9 +27,9 @@ enum tri_status tri_launch_detect(struct tri_launch_info *out);
 enum tri_mpi_library { TRI_OPEN_MPI, TRI_MPICH };
 
 /* Can ranks that were started so meet through this MPI? One that cannot reach its launcher ends the
- * process in MPI_Init with a page about how it was built, or leaves each rank alone: this says
- * before that what to type. */
+ * process in MPI_Init with a page about how it was built, or leaves each rank alone: this says what
+ * to type. `world` is the number of ranks that MPI sees, 0 before MPI_Init. */
 enum tri_status tri_launch_check_mpi(const struct tri_launch_info *launch,
-                                     enum tri_mpi_library library);
+                                     enum tri_mpi_library library, int world);
 
 #endif

@@ -212,18 +212,6 @@ static const enum tri_mpi_library library = TRI_OPEN_MPI;
 static const enum tri_mpi_library library = TRI_MPICH;
 #endif
 
-/* Also after MPI_Init: every rank that a launcher started may think that it is alone. */
-static enum tri_status check_alone(const struct tri_launch_info *launch,
-                                   const struct tri_comm *comm)
-{
-    if (launch->ranks == 1 || comm->size > 1)
-        return TRI_OK;
-    return tri_fail(TRI_COMM,
-                    "a launcher started %d ranks, and MPI sees this one alone: build with the MPI "
-                    "whose mpirun or srun plug-in starts it",
-                    launch->ranks);
-}
-
 enum tri_status tri_comm_mpi_open(double timeout, struct tri_comm **world)
 {
     static struct tri_mpi_job job;
@@ -232,7 +220,7 @@ enum tri_status tri_comm_mpi_open(double timeout, struct tri_comm **world)
     int provided;
     MPI_Comm ranks;
     TRI_TRY(tri_launch_detect(&launch));
-    TRI_TRY(tri_launch_check_mpi(&launch, library));
+    TRI_TRY(tri_launch_check_mpi(&launch, library, 0));
     TRI_MPI_TRY(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init");
     TRI_MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &ranks), "MPI_Init");
     TRI_MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &job.news), "MPI_Init");
@@ -240,7 +228,7 @@ enum tri_status tri_comm_mpi_open(double timeout, struct tri_comm **world)
     TRI_MPI_TRY(MPI_Comm_size(ranks, &job.size), "MPI_Init");
     TRI_MPI_TRY(MPI_Comm_set_errhandler(job.news, MPI_ERRORS_RETURN), "MPI_Init");
     TRI_TRY(new_comm(ranks, &job, timeout, &made));
-    enum tri_status st = check_alone(&launch, made);
+    enum tri_status st = tri_launch_check_mpi(&launch, library, made->size);
     if (st != TRI_OK) {
         tri_comm_mpi_finish(made, TRI_OK); /* nobody else has to hear of it */
         return st;

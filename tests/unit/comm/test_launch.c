@@ -149,15 +149,21 @@ static void numbers_that_cannot_be_are_refused(void **state)
 }
 
 /* What is said where this MPI cannot reach the launcher; NULL: it can. */
-static void assert_mpi(const char *settings, enum tri_mpi_library library, const char *refusal)
+static void assert_world(const char *settings, enum tri_mpi_library library, int world,
+                         const char *refusal)
 {
     struct tri_launch_info launch;
     set(settings);
     assert_int_equal(tri_launch_detect(&launch), TRI_OK);
-    enum tri_status st = tri_launch_check_mpi(&launch, library);
+    enum tri_status st = tri_launch_check_mpi(&launch, library, world);
     assert_int_equal(st, refusal == NULL ? TRI_OK : TRI_UNSUPPORTED);
     if (refusal != NULL && strstr(tri_error_text(), refusal) == NULL)
         fail_msg("%s: %s", settings, tri_error_text());
+}
+
+static void assert_mpi(const char *settings, enum tri_mpi_library library, const char *refusal)
+{
+    assert_world(settings, library, 0, refusal);
 }
 
 static void an_mpi_that_cannot_reach_its_launcher_is_refused(void **state)
@@ -186,6 +192,12 @@ static void an_mpi_that_cannot_reach_its_launcher_is_refused(void **state)
     assert_mpi(hydra, TRI_OPEN_MPI, "use mpirun.openmpi");
     assert_mpi("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_ID=0", TRI_OPEN_MPI, NULL);
     assert_mpi("", TRI_OPEN_MPI, NULL);
+    /* What only MPI_Init tells: MPICH may have been built for PMIx, and was not. */
+    assert_mpi(pmix, TRI_MPICH, NULL);
+    assert_world(pmix, TRI_MPICH, 1, "use `srun --mpi=pmi2 ...`");
+    assert_world(pmix, TRI_MPICH, 2, NULL);
+    assert_mpi("RANK=1 WORLD_SIZE=2", TRI_OPEN_MPI, "Open MPI sees each of them alone");
+    assert_world(hydra, TRI_MPICH, 1, "MPICH sees each of them alone");
 #undef STEP
 }
 
