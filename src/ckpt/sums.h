@@ -41,6 +41,9 @@ enum tri_status tri_sums_save(struct tri_sums *sums, const char *folder);
 /* *out = the sums of a folder; NULL if it has none, as those of other programs do not. */
 enum tri_status tri_sums_load(const char *folder, struct tri_sums **out);
 
+/* One hash of all names, lengths and hashes: equal sums have the same. */
+uint64_t tri_sums_hash(const struct tri_sums *sums);
+
 /* Are bytes [offset, offset + bytes) of a mapped file those that were written? Blocks that were
  * found right are not looked at again. `sums` may be NULL, which finds everything right. */
 enum tri_status tri_sums_check(struct tri_sums *sums, const char *path, const struct tri_map *map,

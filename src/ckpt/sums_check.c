@@ -89,6 +89,19 @@ free_path:
     return st;
 }
 
+uint64_t tri_sums_hash(const struct tri_sums *sums)
+{
+    uint64_t hash = TRI_HASH_START;
+    for (int64_t i = 0; i < sums->count; i++) {
+        const struct tri_sum *file = sums->file[i];
+        hash = tri_hash_bytes(hash, file->name, strlen(file->name));
+        hash = tri_hash_word(hash, file->bytes);
+        for (int64_t b = 0; b < file->num_blocks; b++)
+            hash = tri_hash_word(hash, file->block[b]);
+    }
+    return hash;
+}
+
 /* ---- comparing -------------------------------------------------------------------------------
  */
 

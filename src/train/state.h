@@ -6,11 +6,11 @@
 #include "train/run.h"
 
 /* optimizer.safetensors, written by the first rank while the others give it their parts:
- * state_tensors.c. */
+ * state_tensors.c. With `compare` the ranks find out whether they were given the same. */
 enum tri_status tri_state_save_tensors(struct tri_run *run, const char *folder,
                                        struct tri_sums *sums);
 enum tri_status tri_state_give_tensors(struct tri_run *run);
-enum tri_status tri_state_load_tensors(struct tri_run *run, const char *folder);
+enum tri_status tri_state_load_tensors(struct tri_run *run, const char *folder, bool compare);
 
 /* trainer_state.json and recipe.yml: state.c. `sums` take their hashes, or have them. Loading
  * compares the recipe, the model, the data and the sequences of a step with this run's and refuses

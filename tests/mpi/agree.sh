@@ -40,7 +40,7 @@ refused() { # TEXT ARGUMENT... of rank 1
         echo "trained although: $text"
         exit 1
     fi
-    grep -q "$text" "$folder/text" && ! grep -q 'step 1' "$folder/text" || {
+    grep -q "$text" "$folder/text" && ! grep -q 'step 1/' "$folder/text" || {
         cat "$folder/text"
         echo "not said, or too late: $text"
         exit 1
@@ -91,4 +91,21 @@ for machine in 0 1; do
 done
 flip "$folder/1/out/checkpoint-1/optimizer.safetensors"
 refused "optimizer.safetensors is damaged: bytes 0 to [0-9]* are not those that were saved"
+
+# Or another one under its name; or without the hashes that would tell.
+again() { # FILE: no hashes of it, and others in it, on the second machine
+    rm -rf "$folder"/[01]/out
+    cp -r "$folder/kept" "$folder/0/out"
+    cp -r "$folder/kept" "$folder/1/out"
+    rm -r "$folder"/[01]/out/checkpoint-2
+    rm "$folder"/[01]/out/checkpoint-1/trireme_checksums.json
+    flip "$folder/1/out/checkpoint-1/$1"
+}
+again optimizer.safetensors
+cp "$folder/kept/checkpoint-1/trireme_checksums.json" "$folder/0/out/checkpoint-1"
+refused 'the hash of trireme_checksums.json is [0-9a-f]* on rank 0 and absent on rank 1'
+again optimizer.safetensors
+refused "the hash of the optimizer's [mv][.][a-z0-9._]*weight is [0-9a-f]* on rank 0 and [0-9a-f]* on rank 1"
+again model.safetensors
+refused 'the hash of the weights of [a-z0-9._]*weight is [0-9a-f]* on rank 0 and [0-9a-f]* on rank 1'
 echo "ranks that differ are told so"
