@@ -4,13 +4,15 @@
 #include "backend/cuda/context.h"
 #include "base/log.h"
 
-/* Whether our own kernel may stand in where cuDNN refused a call. It says why, once. */
-static bool may_fall_back(struct tri_stream *s)
+/* Whether our own kernel may stand in where cuDNN refused a call. It says why, once; whoever asked
+ * for another dtype than `auto` chooses did so knowingly and is not warned. */
+static bool may_fall_back(struct tri_stream *s, enum tri_dtype dtype)
 {
     if (s->cuda->config.attention == TRI_CUDA_ATTENTION_CUDNN)
         return false;
     if (!s->cuda->told_fallback)
-        tri_warn("attention runs on our own kernel, many times slower: %s", tri_error_text());
+        tri_log(dtype == TRI_BF16 ? TRI_LOG_WARN : TRI_LOG_INFO,
+                "attention runs on our own kernel, many times slower: %s", tri_error_text());
     s->cuda->told_fallback = true;
     tri_error_clear();
     return true;
@@ -32,7 +34,7 @@ static enum tri_status cuda_attn_forward(struct tri_stream *s, const struct tri_
 {
     if (s->cuda->cudnn.forward != NULL) {
         enum tri_status st = s->cuda->cudnn.forward(s, op, o, lse, q, k, v, workspace);
-        if (st != TRI_UNSUPPORTED || !may_fall_back(s))
+        if (st != TRI_UNSUPPORTED || !may_fall_back(s, q.dtype))
             return st;
     }
     return tri_own_attn.forward(s, op, o, lse, q, k, v, workspace);
@@ -48,7 +50,7 @@ static enum tri_status cuda_attn_backward(struct tri_stream *s, const struct tri
     if (s->cuda->cudnn.backward != NULL) {
         enum tri_status st = s->cuda->cudnn.backward(s, op, accumulate_dq, dq, dk, dv, dout, q, k,
                                                      v, o, lse, workspace);
-        if (st != TRI_UNSUPPORTED || !may_fall_back(s))
+        if (st != TRI_UNSUPPORTED || !may_fall_back(s, q.dtype))
             return st;
     }
     return tri_own_attn.backward(s, op, accumulate_dq, dq, dk, dv, dout, q, k, v, o, lse,

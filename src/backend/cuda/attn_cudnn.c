@@ -22,11 +22,16 @@ static enum tri_status check(const struct tri_cudnn_call *c)
 {
     enum { MAX_HEAD = 256 };
     int64_t d = c->q.dim[2];
+    if (c->q.dtype != TRI_BF16)
+        return tri_fail(TRI_UNSUPPORTED,
+                        "cuDNN's takes bfloat16 and the model is in %s: set model.dtype: bfloat16 "
+                        "(weights are updated in float32 all the same)",
+                        tri_dtype_name(c->q.dtype));
     if (!is_act(c->q) || !is_act(c->k) || !is_act(c->v) || !is_act(c->o) ||
         (c->backward && (!is_act(c->dout) || !is_act(c->dq))))
         return tri_fail(TRI_UNSUPPORTED,
-                        "cuDNN attention takes only bfloat16 rows on 16-byte borders, less than "
-                        "2^31 elements apart");
+                        "cuDNN's takes rows on 16-byte borders, less than 2^31 elements apart, all "
+                        "in bfloat16");
     if (d % 8 != 0 || d > MAX_HEAD)
         return tri_fail(TRI_UNSUPPORTED,
                         "head size %lld: cuDNN attention takes multiples of 8 up to %d",
