@@ -86,10 +86,19 @@ enum tri_status tri_socket_send(int fd, struct tri_buffer *out, bool *gone)
     return TRI_OK;
 }
 
-enum tri_status tri_socket_receive(int fd, struct tri_buffer *in, bool *gone)
+/* A process that ends closes its connections, or its kernel answers for it; a machine without power
+ * or cable says nothing, and that takes until the keep-alive of tri_socket_prepare gives it up. */
+static const char *end_text(int error)
+{
+    return error == 0 || error == ECONNRESET || error == EPIPE
+               ? "its process ended without a word (was it killed?)"
+               : "its machine no longer answers (is it down, or its network?)";
+}
+
+enum tri_status tri_socket_receive(int fd, struct tri_buffer *in, const char **end)
 {
     char some[16384];
-    *gone = false;
+    *end = NULL;
     for (;;) {
         ssize_t n = recv(fd, some, sizeof some, MSG_DONTWAIT);
         if (n > 0)
@@ -97,7 +106,7 @@ enum tri_status tri_socket_receive(int fd, struct tri_buffer *in, bool *gone)
         else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return TRI_OK;
         else if (n == 0 || errno != EINTR) {
-            *gone = true;
+            *end = end_text(n == 0 ? 0 : errno);
             return TRI_OK;
         }
         if (n > 0 && (size_t)n < sizeof some)

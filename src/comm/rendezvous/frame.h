@@ -54,9 +54,10 @@ enum tri_status tri_frame_put(struct tri_buffer *out, const struct tri_frame *fr
 enum tri_status tri_frame_next(const struct tri_buffer *in, size_t most, bool *there,
                                struct tri_frame *frame, const char **payload, size_t *whole);
 
-/* Move what the socket takes or has, without waiting. *gone: the other side has closed. */
+/* Move what the socket takes or has, without waiting. *gone: the other side has closed. *end: NULL,
+ * or how the connection ended, as what is said of the other side. */
 enum tri_status tri_socket_send(int fd, struct tri_buffer *out, bool *gone);
-enum tri_status tri_socket_receive(int fd, struct tri_buffer *in, bool *gone);
+enum tri_status tri_socket_receive(int fd, struct tri_buffer *in, const char **end);
 
 /* Connections notice a machine that vanished, send small messages at once, never block, and are
  * not inherited. */

@@ -27,24 +27,23 @@ static void drop(struct tri_hub *hub, int i)
 static void serve(struct tri_hub *hub, int i, int events)
 {
     struct tri_hub_connection *c = &hub->connections[i];
-    bool gone = false, deaf = false;
+    const char *end = NULL;
+    bool deaf = false;
     enum tri_status st = TRI_OK;
     if (events & (POLLIN | POLLHUP | POLLERR)) {
-        st = tri_socket_receive(c->fd, &c->in, &gone);
+        st = tri_socket_receive(c->fd, &c->in, &end);
         if (st == TRI_OK)
             st = tri_hub_read(hub, c);
     }
     (void)tri_socket_send(c->fd, &c->out, &deaf);
     int rank = c->rank;
     bool bye = c->bye;
-    if (st == TRI_OK && !gone && !(bye && (c->out.used == 0 || deaf)))
+    if (st == TRI_OK && end == NULL && !(bye && (c->out.used == 0 || deaf)))
         return;
     drop(hub, i);
     if (rank < 0 || bye)
         return;
-    tri_hub_fail(hub, rank, TRI_COMM,
-                 st != TRI_OK ? tri_error_text()
-                              : "its process ended without a word (was it killed?)");
+    tri_hub_fail(hub, rank, TRI_COMM, st != TRI_OK ? tri_error_text() : end);
 }
 
 static void accept_all(struct tri_hub *hub)

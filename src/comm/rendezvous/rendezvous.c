@@ -7,6 +7,9 @@
 #include "base/clock.h"
 #include "comm/rendezvous/private.h"
 
+/* For the hub to answer a rank that gives up. */
+static const double word_seconds = 2;
+
 int tri_rendezvous_rank(const struct tri_rendezvous *rv)
 {
     return rv->rank;
@@ -71,8 +74,12 @@ enum tri_status tri_rendezvous_gather(struct tri_rendezvous *rv, struct tri_rend
         if (answer->bytes > 0)
             memcpy(recv, answer->data, answer->bytes);
         group->sequence++;
-    } else if (st != TRI_PEER)
+    } else if (st != TRI_PEER) {
         tri_rendezvous_fail(rv, st, tri_error_text());
+        /* The hub knows who has not come, and whether another rank failed before. */
+        (void)tri_rendezvous_first_failed(rv, word_seconds);
+        st = tri_rendezvous_check(rv, what);
+    }
     if (answer != NULL)
         free(answer->data);
     free(answer);

@@ -74,9 +74,10 @@ void *tri_rendezvous_watch(void *argument)
     struct tri_rendezvous *rv = argument;
     struct tri_buffer in = {0};
     enum tri_status st = TRI_OK;
-    bool gone = false, leaving = false;
+    const char *end = NULL;
+    bool leaving = false;
     double leave_by = 0;
-    while (!gone && st == TRI_OK && !(leaving && tri_clock() > leave_by)) {
+    while (end == NULL && st == TRI_OK && !(leaving && tri_clock() > leave_by)) {
         struct pollfd wait[2] = {{.fd = rv->fd, .events = POLLIN},
                                  {.fd = leaving ? -1 : rv->wake_fd, .events = POLLIN}};
         if (poll(wait, 2, leaving ? 100 : -1) < 0)
@@ -86,16 +87,13 @@ void *tri_rendezvous_watch(void *argument)
             leave_by = tri_clock() + TRI_RENDEZVOUS_FAREWELL;
         }
         if (wait[0].revents != 0)
-            st = tri_socket_receive(rv->fd, &in, &gone);
+            st = tri_socket_receive(rv->fd, &in, &end);
         if (st == TRI_OK)
             st = read_frames(rv, &in);
     }
     tri_buffer_free(&in);
     if (!leaving)
-        tri_rendezvous_note(rv, 0, TRI_COMM,
-                            st != TRI_OK ? tri_error_text()
-                                         : "its process ended without a word (was it killed?)",
-                            true);
+        tri_rendezvous_note(rv, 0, TRI_COMM, st != TRI_OK ? tri_error_text() : end, true);
     pthread_mutex_lock(&rv->lock);
     rv->over = true;
     pthread_cond_broadcast(&rv->changed);

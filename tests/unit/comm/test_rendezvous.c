@@ -222,6 +222,7 @@ static void waiting_ends_at_the_deadline(void **state)
     run(&job);
     assert_int_equal(job.status[0], TRI_COMM);
     SAYS(&job, 0, "rank 0 waited 0.3 s in a sum");
+    SAYS(&job, 0, "not there: rank 1");
     assert_int_equal(job.status[1], TRI_PEER);
     SAYS(&job, 1, "rank 0 failed");
     SAYS(&job, 1, "not there: rank 1");
