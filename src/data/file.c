@@ -130,6 +130,8 @@ enum tri_status tri_data_file_open(const char *path, const struct stat *info,
         .bytes = (uint64_t)info->st_size,
         .stored_bytes = (uint64_t)info->st_size,
         .modified = modified(info),
+        .device = (uint64_t)info->st_dev,
+        .inode = (uint64_t)info->st_ino,
     };
     char *name = stem_of(path, &file.coding);
     const enum tri_status st = file.path && name ? open_kind(file.path, name, &file)

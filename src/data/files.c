@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 
 static enum tri_status add_file(struct tri_data_files *files, const char *path,
                                 const struct stat *info)
@@ -159,6 +160,48 @@ static enum tri_status add_source(struct tri_data_files *files, char *source)
     return add_path(files, source);
 }
 
+static int by_inode(const void *a, const void *b)
+{
+    const struct tri_data_file *x = *(const struct tri_data_file *const *)a;
+    const struct tri_data_file *y = *(const struct tri_data_file *const *)b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    if (x->inode != y->inode)
+        return x->inode < y->inode ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+/* A file that two sources give, or two links, counts twice in every epoch: that may be meant. */
+static enum tri_status warn_of_repeats(const struct tri_data_files *files)
+{
+    int64_t repeats = 0;
+    const struct tri_data_file *first[2] = {NULL, NULL};
+    const struct tri_data_file **sorted = malloc((size_t)files->count * sizeof *sorted);
+    if (!sorted)
+        return tri_fail(TRI_NOMEM, "no memory for a list of %" PRId64 " files", files->count);
+    for (int64_t i = 0; i < files->count; i++)
+        sorted[i] = &files->file[i];
+    qsort(sorted, (size_t)files->count, sizeof *sorted, by_inode);
+    for (int64_t i = 1; i < files->count; i++) {
+        const struct tri_data_file *a = sorted[i - 1], *b = sorted[i];
+        if (a->device != b->device || a->inode != b->inode)
+            continue;
+        if (repeats++ == 0 || b < first[1]) {
+            first[0] = a;
+            first[1] = b;
+        }
+    }
+    free(sorted);
+    if (repeats == 0)
+        return TRI_OK;
+    const bool alike = strcmp(first[0]->path, first[1]->path) == 0;
+    tri_warn("%s%s%s%s is in the data more than once, and so in every epoch (%" PRId64
+             " repeat%s in all): name it once, or use data.weights",
+             first[0]->path, alike ? "" : " (or ", alike ? "" : first[1]->path, alike ? "" : ")",
+             repeats, tri_plural(repeats));
+    return TRI_OK;
+}
+
 enum tri_status tri_data_files_open(char *const *sources, int64_t num_sources,
                                     struct tri_data_files *out)
 {
@@ -176,6 +219,11 @@ enum tri_status tri_data_files_open(char *const *sources, int64_t num_sources,
             tri_data_files_close(&files);
             return st;
         }
+    }
+    const enum tri_status st = warn_of_repeats(&files);
+    if (st != TRI_OK) {
+        tri_data_files_close(&files);
+        return st;
     }
     *out = files;
     return TRI_OK;

@@ -40,6 +40,7 @@ struct tri_data_file {
     char *unpacked;            /* path of the copy that is read; NULL: the file itself */
     struct tri_copy_mark mark; /* of the copy */
     int64_t source;            /* the one that it was found by */
+    uint64_t device, inode;
 };
 
 /* One file. Compressed ones cannot be mapped before they are unpacked. */

@@ -35,6 +35,21 @@ static enum tri_status scan_text(struct tri_pass *pass, const struct tri_map *ma
     return TRI_OK;
 }
 
+/* A mark of bytes or white space alone would be trained like words. */
+static enum tri_status check_text(const char *text, size_t bytes)
+{
+    if (bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
+        return tri_fail(TRI_INVALID,
+                        "the text begins with a byte order mark (U+FEFF): remove it by "
+                        "sed -i '1s/^\\xEF\\xBB\\xBF//'");
+    size_t blank = 0;
+    while (blank < bytes && strchr(" \t\r\n\f\v", text[blank]) != NULL && text[blank] != '\0')
+        blank++;
+    if (blank == bytes && bytes > 0)
+        return tri_fail(TRI_INVALID, "the document is nothing but white space: remove it");
+    return TRI_OK;
+}
+
 enum tri_status tri_pass_text(struct tri_pass *pass, uint32_t file, const struct tri_map *map)
 {
     struct tri_sample sample;
@@ -42,6 +57,8 @@ enum tri_status tri_pass_text(struct tri_pass *pass, uint32_t file, const struct
         return TRI_OK;
     int64_t line = 1;
     enum tri_status st = scan_text(pass, map, &line);
+    if (st == TRI_OK)
+        st = check_text((const char *)map->data, map->bytes);
     if (st == TRI_OK)
         st = tri_sample_from_text(pass->rules, (const char *)map->data, map->bytes, &sample);
     if (st != TRI_OK)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "data/options.h"
 
 _Static_assert(sizeof(struct tri_record) == 32, "an index costs 32 bytes a sample");
@@ -116,9 +117,9 @@ enum tri_status tri_index_add_measured(struct tri_index *index, struct tri_lengt
     struct tri_data_stats *stats = &index->stats;
     if (trained == 0)
         return tri_fail(TRI_INVALID,
-                        "this sample has no trained token (%" PRId64 " tokens): remove it, or "
+                        "this sample has no trained token (%" PRId64 " token%s): remove it, or "
                         "check its labels%s",
-                        sample->tokens,
+                        sample->tokens, tri_plural(sample->tokens),
                         sample->rendered ? " (data.roles_to_train, data.mask_history, and train, "
                                            "loss or weight of its messages)"
                                          : "");

@@ -58,6 +58,20 @@ static void folders_without_data(void **state)
     refused_data("nothing.jsonl", "", 0, "nothing.jsonl");
 }
 
+/* By another name as well. */
+static void sources_named_twice(void **state)
+{
+    (void)state;
+    char sources[2 * PROGRAM_PATH];
+    assert_int_equal(symlink("train.jsonl", in_scratch("again.jsonl")), 0);
+    snprintf(sources, sizeof sources, "[%s/train.jsonl, %s/again.jsonl]", scratch, scratch);
+    const char *const twice[] = {"--data.sources", sources, NULL};
+    project_run("train", NULL, twice, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "/again.jsonl) is in the data more than once"));
+    assert_non_null(strstr(f.err, "(1 repeat in all)"));
+}
+
 /* ---- weights ----------------------------------------------------------------------------------
  */
 
@@ -388,6 +402,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PROJECT_TEST(missing_files),
         PROJECT_TEST(folders_without_data),
+        PROJECT_TEST(sources_named_twice),
         PROJECT_TEST(truncated_weights),
         PROJECT_TEST(corrupted_weights),
         PROJECT_TEST(weights_of_another_shape),

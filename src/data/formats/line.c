@@ -175,13 +175,21 @@ const char *tri_format_name(int format)
 
 static enum tri_status parse(const char *line, size_t bytes, json_t **out)
 {
+    if (bytes > INT32_MAX) /* jansson counts columns in an int */
+        return tri_fail(TRI_UNSUPPORTED,
+                        "a line of %s: lines are read up to 2 GiB; give a text as a .txt file of "
+                        "its own, tokens as a Megatron dataset (.idx)",
+                        tri_bytes((double)bytes).s);
     const size_t valid = tri_utf8_valid(line, bytes);
     if (valid != bytes)
         return tri_fail(TRI_INVALID,
                         "invalid UTF-8 at byte %zu of the line (0x%02X): write the file as UTF-8",
                         valid, (unsigned char)line[valid]);
     if (bytes >= 3 && memcmp(line, "\xEF\xBB\xBF", 3) == 0)
-        return tri_fail(TRI_INVALID, "the line begins with a byte order mark (U+FEFF): remove it");
+        return tri_fail(
+            TRI_INVALID,
+            "the line begins with a byte order mark (U+FEFF): remove it, at the start of a "
+            "file by sed -i '1s/^\\xEF\\xBB\\xBF//'");
     json_error_t error;
     *out = json_loadb(line, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (*out)

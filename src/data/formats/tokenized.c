@@ -41,9 +41,10 @@ static enum tri_status get_list_like_ids(const json_t *root, const char *name, s
     TRI_TRY(get_list(root, name, &list));
     if (list && json_array_size(list) != count)
         return tri_fail(TRI_INVALID,
-                        "\"%s\" has %zu values and \"input_ids\" has %zu: they must be "
+                        "\"%s\" has %zu value%s and \"input_ids\" has %zu: they must be "
                         "equal",
-                        name, json_array_size(list), count);
+                        name, json_array_size(list), tri_plural((int64_t)json_array_size(list)),
+                        count);
     *out = list;
     return TRI_OK;
 }

@@ -175,8 +175,12 @@ static void test_bad_files(void **state)
     put_text(in_scratch("empty.txt"), "");
     assert_refused("empty.txt", TRI_INVALID, "empty.txt:1: empty document: remove it");
     put_text(in_scratch("one.txt"), "a");
-    assert_refused("one.txt", TRI_INVALID,
-                   "one.txt:1: this sample has no trained token (1 tokens)");
+    assert_refused("one.txt", TRI_INVALID, "one.txt:1: this sample has no trained token (1 token)");
+    put_text(in_scratch("blank.txt"), " \n\t\r\n");
+    assert_refused("blank.txt", TRI_INVALID,
+                   "blank.txt:1: the document is nothing but white space: remove it");
+    put_text(in_scratch("mark.txt"), "\xEF\xBB\xBFtext");
+    assert_refused("mark.txt", TRI_INVALID, "mark.txt:1: the text begins with a byte order mark");
     put_text(in_scratch("latin.txt"), "first\nsecond\nna\xEFve\n");
     assert_refused("latin.txt", TRI_INVALID,
                    "latin.txt:3: invalid UTF-8 at byte 15 of the file (0xEF)");
@@ -185,6 +189,8 @@ static void test_bad_files(void **state)
 
     put_text(in_scratch("empty.jsonl"), "\n \n");
     assert_refused("empty.jsonl", TRI_INVALID, "empty.jsonl: the file holds no sample");
+    put_text(in_scratch("mark.jsonl"), "\xEF\xBB\xBF{\"text\":\"ab\"}\n");
+    assert_refused("mark.jsonl", TRI_INVALID, "(U+FEFF): remove it, at the start of a file by sed");
     put_text(in_scratch("bad.jsonl"), "{\"text\":\"ab\"}\n\n{\"text\":\"\xC3(\"}\n");
     assert_refused("bad.jsonl", TRI_INVALID, "bad.jsonl:3: invalid UTF-8 at byte 9 of the line");
     put_text(in_scratch("json.jsonl"), "{\"text\":\"ab\"}\n{\"text\":\"a\n");

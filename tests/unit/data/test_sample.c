@@ -213,14 +213,14 @@ static void test_bad_lines(void **state)
         {"{\"input_ids\": [-1, 3]}", TRI_INVALID, "\"input_ids\"[0] is -1, outside the vocabulary"},
         {"{\"input_ids\": [99999999999999999999]}", TRI_FORMAT, "not valid JSON"},
         {"{\"input_ids\": [1, 2], \"labels\": [1]}", TRI_INVALID,
-         "\"labels\" has 1 values and \"input_ids\" has 2"},
+         "\"labels\" has 1 value and \"input_ids\" has 2"},
         {"{\"input_ids\": [1, 2], \"labels\": [1, 300]}", TRI_INVALID, "\"labels\"[1] is 300"},
         {"{\"input_ids\": [1, 2], \"labels\": [1, -1]}", TRI_INVALID,
          "\"labels\"[1] is -1: neither -100"},
         {"{\"input_ids\": [1, 2], \"labels\": [1, true]}", TRI_INVALID,
          "\"labels\"[1] is true or false"},
         {"{\"input_ids\": [1, 2], \"position_ids\": [0]}", TRI_INVALID,
-         "\"position_ids\" has 1 values"},
+         "\"position_ids\" has 1 value and"},
         {"{\"input_ids\": [1, 2], \"position_ids\": [1, 2]}", TRI_INVALID,
          "\"position_ids\"[0] is 1 after -1"},
         {"{\"input_ids\": [1, 2, 3], \"position_ids\": [0, 1, 5]}", TRI_INVALID,
@@ -228,7 +228,7 @@ static void test_bad_lines(void **state)
         {"{\"input_ids\": [1, 2], \"position_ids\": [0, -1]}", TRI_INVALID,
          "\"position_ids\"[1] is -1"},
         {"{\"input_ids\": [1, 2], \"attention_mask\": [1]}", TRI_INVALID,
-         "\"attention_mask\" has 1 values"},
+         "\"attention_mask\" has 1 value and"},
         {"{\"input_ids\": [1, 2], \"attention_mask\": [0, 1]}", TRI_UNSUPPORTED,
          "only padding on the right"},
         {"{\"input_ids\": [1, 2, 3], \"attention_mask\": [1, 0, 1]}", TRI_UNSUPPORTED,
@@ -264,6 +264,15 @@ static void test_bad_lines(void **state)
             fail_msg("%s: status %d, \"%s\" instead of %d, \"%s\"", cases[i].line, st,
                      tri_error_text(), cases[i].status, cases[i].message);
     }
+}
+
+/* Its bytes are not looked at, and need not be there. */
+static void test_lines_have_a_limit(void **state)
+{
+    (void)state;
+    struct tri_sample sample;
+    assert_int_equal(tri_sample_from_line(&rules, "{", (size_t)1 << 31, &sample), TRI_UNSUPPORTED);
+    assert_non_null(strstr(tri_error_text(), "a line of 2.00 GiB: lines are read up to 2 GiB"));
 }
 
 static void test_text_needs_a_tokenizer(void **state)
@@ -304,6 +313,7 @@ int main(void)
         RULES_TEST(test_right_padding_is_stripped),
         RULES_TEST(test_other_columns_are_noted_once),
         RULES_TEST(test_bad_lines),
+        RULES_TEST(test_lines_have_a_limit),
         RULES_TEST(test_text_needs_a_tokenizer),
         RULES_TEST(test_deep_nesting_is_refused),
     };
