@@ -53,6 +53,7 @@ double bench_measure_roof(enum bench_roof roof, int threads);
 /* Rows of numbers in [-1, 1); zeros. They live until the program ends. Exit when memory is out. */
 float *bench_numbers(int64_t count);
 float *bench_zeros(int64_t count);
+struct tri_view bench_matrix(int64_t rows, int64_t cols); /* of numbers */
 
 void bench_print(const struct bench *b);
 

@@ -97,23 +97,18 @@ static void embed_backward(struct tri_backend *k, void *ctx)
     bench_check(k->ops.embed_backward(k->stream, data.words, data.ids, data.d));
 }
 
-static struct tri_view matrix(int64_t rows, int64_t cols)
-{
-    return tri_view2(bench_numbers(rows * cols), TRI_F32, rows, cols);
-}
-
 static void make_data(void)
 {
-    data.a = matrix(ROWS, COLS);
-    data.b = matrix(ROWS, COLS);
+    data.a = bench_matrix(ROWS, COLS);
+    data.b = bench_matrix(ROWS, COLS);
     data.c = tri_view2(bench_zeros((int64_t)ROWS * COLS), TRI_F32, ROWS, COLS);
-    data.d = matrix(ROWS, COLS);
+    data.d = bench_matrix(ROWS, COLS);
     data.e = tri_view2(bench_zeros((int64_t)ROWS * COLS), TRI_F32, ROWS, COLS);
     data.w = tri_view1(bench_numbers(COLS), TRI_F32, COLS);
     data.dw = tri_view1(bench_zeros(COLS), TRI_F32, COLS);
-    data.table = matrix(ROWS, HEAD);
-    data.logits = matrix(LOSS_ROWS, VOCAB);
-    data.words = matrix(VOCAB, COLS);
+    data.table = bench_matrix(ROWS, HEAD);
+    data.logits = bench_matrix(LOSS_ROWS, VOCAB);
+    data.words = bench_matrix(VOCAB, COLS);
     for (int i = 0; i < ROWS; i++) {
         data.pos[i] = i;
         data.ids[i] = (int32_t)((int64_t)i * 7919 % VOCAB);

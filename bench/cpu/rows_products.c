@@ -26,22 +26,17 @@ static void backward_w(struct tri_backend *backend, void *ctx)
     bench_check(backend->ops.linear_backward_w(backend->stream, l->dw, l->db, l->dy, l->x));
 }
 
-static struct tri_view matrix(int64_t rows, int64_t cols)
-{
-    return tri_view2(bench_numbers(rows * cols), TRI_F32, rows, cols);
-}
-
 static void add_shape(struct bench *b, int64_t t, int64_t k, int64_t n, bool bias)
 {
     static struct linear layers[8];
     static int used;
     struct linear *l = &layers[used++];
-    *l = (struct linear){.y = matrix(t, n),
-                         .x = matrix(t, k),
-                         .w = matrix(n, k),
-                         .dy = matrix(t, n),
-                         .dx = matrix(t, k),
-                         .dw = matrix(n, k)};
+    *l = (struct linear){.y = bench_matrix(t, n),
+                         .x = bench_matrix(t, k),
+                         .w = bench_matrix(n, k),
+                         .dy = bench_matrix(t, n),
+                         .dx = bench_matrix(t, k),
+                         .dw = bench_matrix(n, k)};
     if (bias) {
         l->b = tri_view1(bench_numbers(n), TRI_F32, n);
         l->db = tri_view1(bench_zeros(n), TRI_F32, n);

@@ -38,6 +38,11 @@ float *bench_zeros(int64_t count)
     return p;
 }
 
+struct tri_view bench_matrix(int64_t rows, int64_t cols)
+{
+    return tri_view2(bench_numbers(rows * cols), TRI_F32, rows, cols);
+}
+
 static double sgemm_rate(int threads)
 {
     enum { SIZE = 1280 };

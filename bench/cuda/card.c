@@ -1,3 +1,4 @@
+#include "base/minmax.h"
 #include "cuda/card.h"
 
 #include <stdlib.h>
@@ -55,7 +56,7 @@ static struct tri_view numbers(struct bench_card *card, struct tri_view v)
     int64_t count = tri_view_count(v);
     size_t width = tri_dtype_bytes(v.dtype);
     for (int64_t i = 0; i < count; i += SEED_NUMBERS) {
-        int64_t n = count - i < SEED_NUMBERS ? count - i : SEED_NUMBERS;
+        int64_t n = tri_min(count - i, SEED_NUMBERS);
         bench_check(card->backend->ops.copy(
             card->backend->stream, tri_view1((char *)v.data + (size_t)i * width, v.dtype, n),
             tri_view_rows(card->seed, 0, n)));

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/minmax.h"
 #include "cuda/table.h"
 
 enum { PRODUCT_TOKENS = 16384, ATTENTION_TOKENS = 8192 };
@@ -102,7 +103,7 @@ void bench_attention(struct bench_table *b)
     const struct tri_ops *ops = &b->card.backend->ops;
     size_t forward = ops->attn_workspace(b->card.backend->stream, &c.attn, false, q, k);
     size_t backward = ops->attn_workspace(b->card.backend->stream, &c.attn, true, q, k);
-    c.workspace = bench_get(&b->card, forward > backward ? forward : backward);
+    c.workspace = bench_get(&b->card, tri_max_size(forward, backward));
     double flop =
         2.0 * (double)t * (double)t * BENCH_HEAD_SIZE * BENCH_HEADS; /* causal: half of 4 T^2 D H */
     int calls = b->calls;

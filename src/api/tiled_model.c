@@ -1,6 +1,7 @@
 /* The tiled MLP and the fused loss on tensors of the caller: model/mlp.h and model/head.h with
  * parameters given one by one. */
 #include "api/device.h"
+#include "base/minmax.h"
 #include "model/head.h"
 #include "model/mlp.h"
 #include "trireme/tiled.h"
@@ -157,7 +158,7 @@ static enum tri_status check_labels(struct tri_device *device, const int32_t *la
     int32_t host[PIECE];
     int64_t count = 0;
     for (int64_t i = 0; i < rows; i += PIECE) {
-        int64_t n = rows - i < PIECE ? rows - i : PIECE;
+        int64_t n = tri_min(rows - i, PIECE);
         TRI_TRY(device->exec.ops->download(device->exec.stream, host,
                                            tri_view1((void *)(uintptr_t)(labels + i), TRI_I32, n)));
         for (int64_t k = 0; k < n; k++)

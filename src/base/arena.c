@@ -28,11 +28,6 @@ struct tri_arena {
     size_t max_entries;
 };
 
-static size_t round_up(size_t value, size_t step)
-{
-    return (value + step - 1) / step * step;
-}
-
 enum tri_status tri_arena_open(const struct tri_memory *memory, size_t capacity,
                                struct tri_arena **out)
 {
@@ -40,7 +35,7 @@ enum tri_status tri_arena_open(const struct tri_memory *memory, size_t capacity,
     if (arena == NULL)
         return tri_fail(TRI_NOMEM, "no memory for an arena");
     arena->memory = memory;
-    arena->capacity = round_up(capacity, COMMIT_STEP);
+    arena->capacity = tri_round_up(capacity, COMMIT_STEP);
     arena->trace = TRI_HASH_START;
     enum tri_status st = memory->reserve(memory->ctx, arena->capacity, &arena->base);
     if (st != TRI_OK) {
@@ -77,7 +72,7 @@ static enum tri_status remember(struct tri_arena *arena, const char *name, size_
 
 enum tri_status tri_arena_reserve(struct tri_arena *arena, size_t bytes)
 {
-    size_t target = round_up(bytes, COMMIT_STEP);
+    size_t target = tri_round_up(bytes, COMMIT_STEP);
     if (bytes > arena->capacity)
         return tri_fail(TRI_NOMEM, "%s asked of %s of %s memory", tri_bytes((double)bytes).s,
                         tri_bytes((double)arena->capacity).s, arena->memory->name);
@@ -93,13 +88,13 @@ enum tri_status tri_arena_alloc(struct tri_arena *arena, const char *name, size_
     /* An empty allocation takes a place as well, so that every mark lies above or below it. */
     size_t end = arena->used;
     if (bytes > arena->capacity ||
-        (end += round_up(bytes > 0 ? bytes : 1, TRI_ARENA_ALIGN)) > arena->capacity ||
+        (end += tri_round_up(bytes > 0 ? bytes : 1, TRI_ARENA_ALIGN)) > arena->capacity ||
         (arena->fail_in > 0 && --arena->fail_in == 0))
         return tri_fail(TRI_NOMEM, "no room for '%s': %s asked, %s of %s of %s memory in use", name,
                         tri_bytes((double)bytes).s, tri_bytes((double)arena->used).s,
                         tri_bytes((double)arena->capacity).s, arena->memory->name);
     if (end > arena->committed) {
-        size_t target = round_up(end, COMMIT_STEP);
+        size_t target = tri_round_up(end, COMMIT_STEP);
         enum tri_status st =
             arena->memory->commit(arena->memory->ctx, arena->base, arena->committed, target);
         if (st != TRI_OK) {

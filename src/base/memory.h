@@ -21,6 +21,12 @@ struct tri_memory {
     void (*release)(void *ctx, void *base, size_t bytes);
 };
 
+/* The next multiple of `step`: what is reserved, committed or mapped comes in whole pages. */
+static inline size_t tri_round_up(size_t bytes, size_t step)
+{
+    return (bytes + step - 1) / step * step;
+}
+
 /* Host memory by mmap. */
 extern const struct tri_memory tri_host_memory;
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/minmax.h"
+
 /* Elements reduced at a time: the sums of a block stay in the nearest cache, and `into` is written
  * only after every source was read. */
 enum { BLOCK = 512 };
@@ -43,7 +45,7 @@ void tri_reduce(void *into, const void *const *sources, int count, int64_t n, en
     } sum;
     size_t size = tri_dtype_bytes(dtype);
     for (int64_t begin = 0; begin < n; begin += BLOCK) {
-        int64_t some = n - begin < BLOCK ? n - begin : BLOCK;
+        int64_t some = tri_min(n - begin, BLOCK);
         size_t offset = (size_t)begin * size;
         memcpy(&sum, (const char *)sources[0] + offset, (size_t)some * size);
         for (int k = 1; k < count; k++) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/minmax.h"
 #include "pass/slots.h"
 
 enum tri_status tri_pass_open(const struct tri_pass_config *config, struct tri_pass **out)
@@ -135,7 +136,7 @@ static enum tri_status build_rope(struct tri_pass *pass, const struct tri_batch 
         int64_t row = tri_layout_rows(&net->exchange.layout, i, tri_pass_rank(pass)).begin;
         while (part.count > 0) {
             int64_t end = document_frequencies(pass, &doc, part.begin, inv_freq, &scale);
-            int64_t rows = end - part.begin < part.count ? end - part.begin : part.count;
+            int64_t rows = tri_min(end - part.begin, part.count);
             TRI_TRY(net->exec.ops->rope_table(net->exec.stream, tri_view_rows(net->rope, row, rows),
                                               positions + row, inv_freq, scale));
             part.begin += rows;

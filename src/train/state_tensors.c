@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "base/minmax.h"
 #include "ckpt/hf_rows.h"
 #include "train/facts.h"
 #include "train/state.h"
@@ -124,7 +125,7 @@ static enum tri_status read_tensor(struct tensors *t, int i, const struct tri_st
     int64_t at_once = tri_hf_rows_at_once(hf, TRI_HF_PIECE);
     size_t row_bytes = (size_t)tri_hf_width(hf) * sizeof *t->room;
     for (int64_t row = 0; row < hf->dim[0]; row += at_once) {
-        int64_t rows = hf->dim[0] - row < at_once ? hf->dim[0] - row : at_once;
+        int64_t rows = tri_min(hf->dim[0] - row, at_once);
         TRI_TRY(tri_st_check(file, from, (size_t)row * row_bytes, (size_t)rows * row_bytes));
         memcpy(t->room, (const char *)from->data + (size_t)row * row_bytes,
                (size_t)rows * row_bytes);

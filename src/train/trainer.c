@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/minmax.h"
 #include "base/rng.h"
 
 enum tri_status tri_trainer_open(const struct tri_trainer_config *config, struct tri_trainer **out)
@@ -115,7 +116,7 @@ enum tri_status tri_trainer_init(struct tri_trainer *t, uint64_t seed)
             break;
         }
         for (int64_t row = 0; row < param->dim[0] && st == TRI_OK; row += rows_at_once) {
-            int64_t rows = param->dim[0] - row < rows_at_once ? param->dim[0] - row : rows_at_once;
+            int64_t rows = tri_min(param->dim[0] - row, rows_at_once);
             int64_t n = rows * width;
             if (!tri_zero_holds_rows(flat.zero, &flat.buffer, p, row, rows))
                 continue;

@@ -1,5 +1,6 @@
 /* Activations, gated or not. */
 #include "backend/cpu/stream.h"
+#include "base/minmax.h"
 
 enum { CHUNK = 4096 }; /* elements of one piece of work */
 
@@ -26,7 +27,7 @@ static enum tri_status act_forward(struct tri_stream *s, enum tri_activation act
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t r = piece / chunks;
         int64_t col = piece % chunks * CHUNK;
-        int64_t n = y.dim[1] - col < CHUNK ? y.dim[1] - col : CHUNK;
+        int64_t n = tri_min(y.dim[1] - col, CHUNK);
         s->cpu->simd->act_forward(act, n, at(y, r, col), at(gate, r, col), at(up, r, col));
     }
     return TRI_OK;
@@ -45,7 +46,7 @@ static enum tri_status act_backward(struct tri_stream *s, enum tri_activation ac
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t r = piece / chunks;
         int64_t col = piece % chunks * CHUNK;
-        int64_t n = dy.dim[1] - col < CHUNK ? dy.dim[1] - col : CHUNK;
+        int64_t n = tri_min(dy.dim[1] - col, CHUNK);
         s->cpu->simd->act_backward(act, n, at(dgate, r, col), at(dup, r, col), at(dy, r, col),
                                    at(gate, r, col), at(up, r, col));
     }

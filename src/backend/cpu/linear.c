@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backend/cpu/stream.h"
+#include "base/minmax.h"
 
 /* CBLAS counts in int; longer dimensions are cut. PIECE_GRAIN is a multiple of the rows that the
  * inner loops of OpenBLAS take at once (12 on Haswell and Zen), so that a cut of rows there changes
@@ -33,16 +34,11 @@ static int64_t leading(struct tri_view v)
     return v.dim[0] > 1 && v.stride[0] > cols ? v.stride[0] : cols;
 }
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* C[i : i+m, j : j+n]; all of k, a cut at a time. */
 static void product_piece(const struct product *p, int64_t i, int64_t m, int64_t j, int64_t n)
 {
     for (int64_t at = 0; at < p->k; at += MAX_DIM) {
-        int64_t k = min64(p->k - at, MAX_DIM);
+        int64_t k = tri_min(p->k - at, MAX_DIM);
         const float *a = p->a + (p->ta ? at * p->lda + i : i * p->lda + at);
         const float *b = p->b + (p->tb ? j * p->ldb + at : at * p->ldb + j);
         cblas_sgemm(CblasRowMajor, p->ta ? CblasTrans : CblasNoTrans,
@@ -56,7 +52,7 @@ static int64_t piece_length(int64_t count, int64_t wanted)
 {
     int64_t length = (count + wanted - 1) / wanted;
     length = (length + PIECE_GRAIN - 1) / PIECE_GRAIN * PIECE_GRAIN;
-    return min64(length < MIN_PIECE ? MIN_PIECE : length, MAX_DIM);
+    return tri_min(tri_max(length, MIN_PIECE), MAX_DIM);
 }
 
 static void product_pieces(const struct product *p)
@@ -73,7 +69,7 @@ static void product_pieces(const struct product *p)
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t i = piece / across * rows;
         int64_t j = piece % across * cols;
-        product_piece(p, i, min64(rows, p->m - i), j, min64(cols, p->n - j));
+        product_piece(p, i, tri_min(rows, p->m - i), j, tri_min(cols, p->n - j));
     }
 }
 
@@ -138,11 +134,11 @@ static void add_column_sums(const struct tri_cpu *cpu, struct tri_view db, struc
 #pragma omp parallel for num_threads(tri_cpu_workers(cpu, rows *cols)) schedule(static)
     for (int64_t piece = 0; piece < pieces; piece++) {
         const int64_t col = piece * COLUMNS;
-        const int64_t n = min64(cols - col, COLUMNS);
+        const int64_t n = tri_min(cols - col, COLUMNS);
         double total[COLUMNS] = {0};
         for (int64_t first = 0; first < rows; first += RUN) {
             float run[COLUMNS] = {0};
-            const int64_t end = min64(rows, first + RUN);
+            const int64_t end = tri_min(rows, first + RUN);
             for (int64_t t = first; t < end; t++)
                 cpu->simd->add(n, run, data + t * dy.stride[0] + col);
             for (int64_t i = 0; i < n; i++)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backend/cpu/stream.h"
+#include "base/minmax.h"
 
 enum { BLOCK_ROWS = 256 };
 
@@ -19,7 +20,7 @@ static enum tri_status cross_entropy(struct tri_stream *s, bool backward, double
     double loss[BLOCK_ROWS];
     double total = 0.0;
     for (int64_t first = 0; first < rows; first += BLOCK_ROWS) {
-        const int64_t count = rows - first < BLOCK_ROWS ? rows - first : BLOCK_ROWS;
+        const int64_t count = tri_min(rows - first, BLOCK_ROWS);
 #pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, 4 * count * cols)) schedule(static)
         for (int64_t i = 0; i < count; i++) {
             float *row = data + (first + i) * logits.stride[0];

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backend/cpu/stream.h"
+#include "base/minmax.h"
 
 /* A view as rows: everything but the last dimension, folded where memory has no gaps. */
 struct rows {
@@ -66,7 +67,7 @@ static void move_all(const struct tri_cpu *cpu, enum move kind, struct tri_view 
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t row = piece / chunks;
         int64_t col = piece % chunks * CHUNK;
-        int64_t n = d.cols - col < CHUNK ? d.cols - col : CHUNK;
+        int64_t n = tri_min(d.cols - col, CHUNK);
         int64_t i = row / d.inner;
         int64_t j = row % d.inner;
         char *to =

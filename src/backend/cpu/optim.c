@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "backend/cpu/stream.h"
+#include "base/minmax.h"
 
 enum { CHUNK = 16384 }; /* elements of one piece of work; fixes the order of sum_squares */
 
@@ -34,7 +35,7 @@ static enum tri_status adamw(struct tri_stream *s, const struct tri_adamw *op, s
 #pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, 4 * count)) schedule(static)
     for (int64_t piece = 0; piece < pieces; piece++) {
         int64_t i = piece * CHUNK;
-        int64_t n = count - i < CHUNK ? count - i : CHUNK;
+        int64_t n = tri_min(count - i, CHUNK);
         s->cpu->simd->adamw(&consts, n, p1 + i, m1 + i, v1 + i, w1 == NULL ? NULL : w1 + i, g1 + i);
         if (w2 != NULL)
             s->cpu->simd->to_bf16(n, w2 + i, p1 + i);
@@ -54,12 +55,11 @@ static enum tri_status sum_squares(struct tri_stream *s, double *sum, struct tri
     for (int64_t first = 0; first < count; first += (int64_t)PIECES * CHUNK) {
         const int64_t left = count - first;
         int64_t pieces = (left + CHUNK - 1) / CHUNK;
-        pieces = pieces < PIECES ? pieces : PIECES;
+        pieces = tri_min(pieces, PIECES);
 #pragma omp parallel for num_threads(tri_cpu_workers(s->cpu, pieces *CHUNK)) schedule(static)
         for (int64_t piece = 0; piece < pieces; piece++) {
             int64_t i = piece * CHUNK;
-            part[piece] =
-                s->cpu->simd->sum_squares(left - i < CHUNK ? left - i : CHUNK, data + first + i);
+            part[piece] = s->cpu->simd->sum_squares(tri_min(left - i, CHUNK), data + first + i);
         }
         for (int64_t piece = 0; piece < pieces; piece++)
             total += part[piece];

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/context.h"
 #include "base/log.h"
+#include "base/minmax.h"
 
 /* Whether our own kernel may stand in where cuDNN refused a call. It says why, once; whoever asked
  * for another dtype than `auto` chooses did so knowingly and is not warned. */
@@ -24,8 +25,7 @@ static size_t cuda_attn_workspace(struct tri_stream *s, const struct tri_attn *o
     size_t own = tri_own_attn.workspace(s, op, backward, q, k);
     if (s->cuda->cudnn.workspace == NULL)
         return own;
-    size_t cudnn = s->cuda->cudnn.workspace(s, op, backward, q, k);
-    return cudnn > own ? cudnn : own;
+    return tri_max_size(own, s->cuda->cudnn.workspace(s, op, backward, q, k));
 }
 
 static enum tri_status cuda_attn_forward(struct tri_stream *s, const struct tri_attn *op,

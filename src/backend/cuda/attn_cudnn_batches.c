@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backend/cuda/attn_cudnn_call.h"
+#include "base/minmax.h"
 
 enum {
     SMALLEST_CLASS = 256, /* rows; squares of up to so many share a class */
@@ -13,11 +14,6 @@ enum {
 /* In a packed sequence lengths differ from step to step, and a plan of exact sizes takes about
  * 50 ms to build. It pays from so many scores on: ragged plans are about a twentieth slower. */
 #define EXACT_SCORES ((int64_t)1 << 30)
-
-static int64_t lower(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static int64_t power_of_two_above(int64_t n)
 {
@@ -94,7 +90,7 @@ bool tri_cudnn_pieces_next(struct tri_cudnn_pieces *p, struct tri_attn_piece *ou
         return true;
     }
     while (!tri_attn_walk_next(&p->walk, out)) {
-        int64_t count = lower(c->chunk, c->q.dim[0] - p->next);
+        int64_t count = tri_min(c->chunk, c->q.dim[0] - p->next);
         if (count <= 0)
             return false;
         p->op.q_begin = c->op->q_begin + p->next;
@@ -189,7 +185,7 @@ static enum tri_status visit_squares(struct tri_cudnn_call *c, tri_cudnn_visit *
             .done = done,
             .aside = c->accumulate_dq,
         };
-        batch.count = lower(left, batch.b);
+        batch.count = tri_min(left, batch.b);
         *slot = next_slot(&batch);
         done += batch.count;
         TRI_TRY(visit(c, &batch, ctx));

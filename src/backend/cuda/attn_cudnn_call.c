@@ -4,6 +4,7 @@
 #include "backend/cuda/attn_cudnn_call.h"
 
 #include "backend/cuda/kernels/attn_glue.h"
+#include "base/minmax.h"
 
 int64_t tri_cudnn_query_heads(const struct tri_cudnn_call *c)
 {
@@ -47,11 +48,6 @@ static void choose_group(struct tri_cudnn_call *c)
     }
 }
 
-static size_t higher(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static bool on_hopper(const struct tri_cudnn_call *c)
 {
     return c->s->cuda->info.capability / 10 == 9;
@@ -81,13 +77,13 @@ static enum tri_status plan_batch(struct tri_cudnn_call *c, const struct tri_cud
     TRI_TRY(avoid_errata(c, batch));
     tri_cudnn_batch_shape(c, batch, &shape);
     TRI_TRY(tri_cudnn_plan_get(&c->engine->plans, &shape, &plan));
-    c->inside = higher(c->inside, plan->workspace);
+    c->inside = tri_max_size(c->inside, plan->workspace);
     c->aside = c->aside || batch->aside;
     if (c->backward) {
         size_t rows = (size_t)(shape.batch * shape.q_heads * shape.q_rows) * sizeof(float);
-        c->delta = higher(c->delta, rows);
+        c->delta = tri_max_size(c->delta, rows);
         if (!c->deterministic)
-            c->dq_sum = higher(c->dq_sum, rows * (size_t)shape.head_size);
+            c->dq_sum = tri_max_size(c->dq_sum, rows * (size_t)shape.head_size);
     }
     return TRI_OK;
 }

@@ -1,14 +1,6 @@
 #include "backend/cuda/attn_cudnn_pieces.h"
 
-static int64_t lower(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t higher(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
+#include "base/minmax.h"
 
 void tri_attn_walk_begin(struct tri_attn_walk *w, const struct tri_attn *op, int64_t num_queries,
                          int64_t num_keys)
@@ -36,9 +28,9 @@ bool tri_attn_walk_next(struct tri_attn_walk *w, struct tri_attn_piece *out)
         return false;
     while (w->doc + 1 < op->num_docs && op->doc_begin[w->doc + 1] <= q)
         w->doc++;
-    int64_t q_end = lower(w->q_end, op->doc_begin[w->doc + 1]);
-    int64_t k_begin = higher(op->k_begin, op->doc_begin[w->doc]);
-    int64_t k_end = lower(w->k_end, op->doc_begin[w->doc + 1]);
+    int64_t q_end = tri_min(w->q_end, op->doc_begin[w->doc + 1]);
+    int64_t k_begin = tri_max(op->k_begin, op->doc_begin[w->doc]);
+    int64_t k_end = tri_min(w->k_end, op->doc_begin[w->doc + 1]);
     if (q_end <= q) /* past the last document: contracts forbid it, but the walk must end */
         q_end = w->q_end;
     /* The first query from which the window has left the keys behind. */
@@ -49,20 +41,20 @@ bool tri_attn_walk_next(struct tri_attn_walk *w, struct tri_attn_piece *out)
         kind = TRI_PIECE_BLIND;
     } else if (q < k_begin) {
         kind = TRI_PIECE_BLIND;
-        q_end = lower(q_end, k_begin);
+        q_end = tri_min(q_end, k_begin);
     } else if (q < k_end) {
         kind = TRI_PIECE_CAUSAL;
-        q_end = k_end = lower(q_end, k_end);
+        q_end = k_end = tri_min(q_end, k_end);
     } else {
         kind = TRI_PIECE_FULL;
-        q_end = lower(q_end, late);
+        q_end = tri_min(q_end, late);
     }
     *out = (struct tri_attn_piece){.kind = kind, .q_row = q - op->q_begin, .q_rows = q_end - q};
     w->query = q_end;
     if (kind == TRI_PIECE_BLIND)
         return true;
     if (op->window > 0)
-        k_begin = higher(k_begin, q - op->window + 1);
+        k_begin = tri_max(k_begin, q - op->window + 1);
     out->k_row = k_begin - op->k_begin;
     out->k_rows = k_end - k_begin;
     if (op->window > 0 && q_end - 1 - k_begin >= op->window)

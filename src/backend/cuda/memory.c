@@ -27,11 +27,6 @@ static CUmemAllocationProp properties(int device)
     return prop;
 }
 
-static size_t round_up(size_t value, size_t step)
-{
-    return (value + step - 1) / step * step;
-}
-
 static struct tri_device_range *find(struct tri_device_memory *memory, CUdeviceptr base)
 {
     for (int i = 0; i < TRI_CUDA_MAX_RANGES; i++)
@@ -47,7 +42,7 @@ static enum tri_status device_reserve(void *ctx, size_t bytes, void **base)
     if (range == NULL)
         return tri_fail(TRI_INTERNAL, "more than %d device arenas", TRI_CUDA_MAX_RANGES);
     CUdeviceptr address = 0;
-    size_t reserved = round_up(bytes, memory->granularity);
+    size_t reserved = tri_round_up(bytes, memory->granularity);
     CUresult code = memory->driver->address_reserve(&address, reserved, 0, 0, 0);
     if (code != CUDA_SUCCESS)
         return tri_fail(TRI_DEVICE, "cannot reserve %s of device addresses: %s",
@@ -88,10 +83,10 @@ static enum tri_status device_commit(void *ctx, void *base, size_t from, size_t 
         return tri_fail(TRI_INTERNAL, "commit to a device range that is not reserved");
     if (to <= range->committed)
         return TRI_OK;
-    size_t exact = round_up(to - range->committed, memory->granularity);
+    size_t exact = tri_round_up(to - range->committed, memory->granularity);
     size_t generous = range->reserved - range->committed;
-    if (generous > round_up(exact, MAP_STEP))
-        generous = round_up(exact, MAP_STEP);
+    if (generous > tri_round_up(exact, MAP_STEP))
+        generous = tri_round_up(exact, MAP_STEP);
     size_t bytes = generous;
     CUresult code = map(memory, range->base + range->committed, bytes);
     if (code == CUDA_ERROR_OUT_OF_MEMORY && exact < generous) {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backend/cuda/context.h"
+#include "base/minmax.h"
 
 static enum tri_status need_same_shape(const char *what, struct tri_view dst, struct tri_view src)
 {
@@ -56,7 +57,7 @@ static enum tri_status cuda_read_scalars(struct tri_stream *s, double *host, con
 {
     /* Through page-locked memory: one short transfer without a staging copy. */
     for (int64_t i = 0; i < n; i += TRI_CUDA_MAX_SCALARS) {
-        int64_t count = n - i < TRI_CUDA_MAX_SCALARS ? n - i : TRI_CUDA_MAX_SCALARS;
+        int64_t count = tri_min(n - i, TRI_CUDA_MAX_SCALARS);
         size_t bytes = (size_t)count * sizeof(double);
         TRI_TRY(tri_cuda_check(
             cudaMemcpyAsync(s->scalars, src + i, bytes, cudaMemcpyDeviceToHost, s->stream),

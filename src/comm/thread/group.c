@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 /* How often a waiting rank looks whether the job failed. */
 static const long poll_nanoseconds = 20 * 1000 * 1000;
 
@@ -67,13 +69,6 @@ static enum tri_status peer_failed(struct tri_thread_job *job, const char *what)
     return tri_fail(TRI_PEER, "rank %d failed while others were in %s: %s", rank, what, text);
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void wait_a_little(struct tri_thread_group *group)
 {
     struct timespec until;
@@ -91,7 +86,7 @@ enum tri_status tri_thread_barrier(struct tri_thread_group *group, const struct 
 {
     if (group->job->failed != 0)
         return peer_failed(group->job, what);
-    double deadline = seconds_now() + comm->timeout;
+    double deadline = tri_clock() + comm->timeout;
     pthread_mutex_lock(&group->lock);
     int64_t generation = group->generation;
     if (++group->waiting == group->size) {
@@ -102,7 +97,7 @@ enum tri_status tri_thread_barrier(struct tri_thread_group *group, const struct 
     bool late = false;
     while (group->generation == generation && group->job->failed == 0 && !late) {
         wait_a_little(group);
-        late = seconds_now() > deadline;
+        late = tri_clock() > deadline;
     }
     bool together = group->generation != generation;
     int here = group->waiting;

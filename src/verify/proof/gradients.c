@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/minmax.h"
 #include "verify/proof/way.h"
 
 /* Most elements that come from the device at once. */
@@ -67,7 +68,7 @@ static enum tri_status each_gradient(const struct job *job, struct tri_trainer *
         int64_t count = left < p->units[u].part ? left : p->units[u].part;
         int64_t from = z->stage >= 2 ? p->units[u].own : p->units[u].full + begin;
         for (int64_t i = 0; i < count && st == TRI_OK; i += BLOCK) {
-            int64_t n = count - i < BLOCK ? count - i : BLOCK;
+            int64_t n = tri_min(count - i, BLOCK);
             char *data = (char *)z->grads + (size_t)(from + i) * size;
             st = t->exec.ops->download(t->exec.stream, block, tri_view1(data, z->stat, n));
             if (st == TRI_OK)

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/minmax.h"
+
 /* The share of all tokens that each document gets at most: uneven, so that replicas and
  * micro-batches have different numbers of trained tokens. */
 static const double shares[TRI_SUBJECT_DOCS] = {0.4, 0.3, 0.2, 0.1};
@@ -52,7 +54,7 @@ static enum tri_status take_document(struct tri_subject *s, const struct tri_bat
     struct tri_batch piece;
     if (length < 2 || !find_begin(batch->labels + at, length, most, &begin))
         return TRI_OK;
-    int64_t count = length - begin < most ? length - begin : most;
+    int64_t count = tri_min(length - begin, most);
     TRI_TRY(copy_piece(batch, at + begin, count, &piece));
     if (piece.num_trained == 0) {
         tri_batch_close(&piece);

@@ -5,6 +5,7 @@
  *   dw = dy^T x     A = dy^T  B = x^T     l over T
  */
 #include "backend/cpu/reference/reference.h"
+#include "base/minmax.h"
 
 #include <assert.h>
 
@@ -37,23 +38,18 @@ static void load_tile(double tile[TILE][DEPTH], struct matrix m, int64_t i, int6
             tile[r][c] = tri_reference_get(m.view, (i + r) * m.row + (j + c) * m.col);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* C(m,n) = or += A(m,depth) B(n,depth)^T + bias(n); each sum runs over l in order. */
 static void product(bool accumulate, struct tri_view c, struct matrix a, struct matrix b,
                     struct tri_view bias, int64_t m, int64_t n, int64_t depth)
 {
     double a_tile[TILE][DEPTH], b_tile[TILE][DEPTH];
     for (int64_t i = 0; i < m; i += TILE) {
-        int64_t rows = smaller(TILE, m - i);
+        int64_t rows = tri_min(TILE, m - i);
         for (int64_t j = 0; j < n; j += TILE) {
-            int64_t cols = smaller(TILE, n - j);
+            int64_t cols = tri_min(TILE, n - j);
             double sum[TILE][TILE] = {{0}};
             for (int64_t l = 0; l < depth; l += DEPTH) {
-                int64_t part = smaller(DEPTH, depth - l);
+                int64_t part = tri_min(DEPTH, depth - l);
                 load_tile(a_tile, a, i, rows, l, part);
                 load_tile(b_tile, b, j, cols, l, part);
                 for (int64_t r = 0; r < rows; r++)
