@@ -1,8 +1,8 @@
 /* The model is what Transformers says it is, on every golden folder and on what can be made of
  * one: shards, 16-bit weights, and folders that are damaged. */
 #include "program.h"
+#include "unit/ckpt/hf_fixture.h"
 
-#include "ckpt/hf.h"
 #include "comm/thread/thread.h"
 #include "verify/check.h"
 
@@ -121,44 +121,6 @@ static void all_folders_are_within_bounds(void **state)
 
 static const char source[] = TEST_DATA "/golden/llama_gqa";
 
-static struct tri_model *open_source(void)
-{
-    char path[PROGRAM_PATH];
-    struct tri_model *model = NULL;
-    snprintf(path, sizeof path, "%s/config.json", source);
-    if (tri_model_open(path, NULL, &model) != TRI_OK)
-        fail_msg("%s", tri_error_text());
-    return model;
-}
-
-struct flat {
-    const struct tri_model *model;
-    float *data; /* (num_elements) */
-};
-
-static float *rows_of(const struct flat *flat, int param, int64_t row, int64_t *width)
-{
-    const struct tri_param *p = &flat->model->params[param];
-    *width = p->num_dims == 2 ? p->dim[1] : 1;
-    return flat->data + p->offset + row * *width;
-}
-
-static enum tri_status put_rows(void *ctx, int param, int64_t row, int64_t rows, const float *data)
-{
-    int64_t width;
-    float *to = rows_of(ctx, param, row, &width);
-    memcpy(to, data, (size_t)(rows * width) * sizeof *to);
-    return TRI_OK;
-}
-
-static enum tri_status get_rows(void *ctx, int param, int64_t row, int64_t rows, float *data)
-{
-    int64_t width;
-    const float *from = rows_of(ctx, param, row, &width);
-    memcpy(data, from, (size_t)(rows * width) * sizeof *from);
-    return TRI_OK;
-}
-
 static void copy_file(const char *from, const char *to, const char *name)
 {
     char a[PROGRAM_PATH], b[PROGRAM_PATH];
@@ -171,17 +133,14 @@ static void copy_file(const char *from, const char *to, const char *name)
 static void put_variant(const char *from, const char *name, enum tri_dtype dtype, double shard)
 {
     char to[PROGRAM_PATH];
-    struct tri_model *model = open_source();
-    struct flat flat = {.model = model};
+    struct tri_model *model = open_model(source);
+    struct flat flat = flat_open(model);
     const struct tri_hf_export how = {
         .source_folder = source, .dtype = dtype, .max_shard_bytes = shard};
     snprintf(to, sizeof to, "%s/%s", scratch, name);
     assert_int_equal(tri_make_folder(to), TRI_OK);
-    flat.data = calloc((size_t)flat.model->num_elements, sizeof *flat.data);
-    assert_non_null(flat.data);
-    if (tri_hf_load(flat.model, from, put_rows, &flat) != TRI_OK ||
-        tri_hf_save(flat.model, to, &how, get_rows, &flat) != TRI_OK)
-        fail_msg("%s", tri_error_text());
+    load_ok(model, from, &flat);
+    save_ok(model, to, &how, &flat);
     copy_file(source, to, "reference.json");
     copy_file(source, to, "reference.safetensors");
     free(flat.data);
