@@ -1,3 +1,4 @@
+/* What the ranks of a run were given, compared before they compute. */
 #include "train/facts.h"
 #include "train/run_private.h"
 

@@ -1,3 +1,4 @@
+/* The memory that a run takes on each rank, and the stage of ZeRO with which it fits. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* optimizer.safetensors: moments and master weights under the names of the weights. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
