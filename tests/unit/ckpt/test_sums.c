@@ -124,15 +124,13 @@ static void hostile_files(void **state)
     }
 }
 
-#define SUMS_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SUMS_TEST(blocks_are_compared_as_they_are_read),
-        SUMS_TEST(small_files),
-        SUMS_TEST(a_folder_without_hashes),
-        SUMS_TEST(hostile_files),
+        SCRATCH_TEST(blocks_are_compared_as_they_are_read),
+        SCRATCH_TEST(small_files),
+        SCRATCH_TEST(a_folder_without_hashes),
+        SCRATCH_TEST(hostile_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -295,18 +295,16 @@ static void tensorboard_has_scalars_and_restarts(void **state)
     free(names);
 }
 
-#define FILES_TEST(name) cmocka_unit_test_setup_teardown(name, scratch_open, scratch_close)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FILES_TEST(jsonl_has_each_step_once),
-        FILES_TEST(csv_has_a_header_and_each_step_once),
-        FILES_TEST(infinities),
+        SCRATCH_TEST(jsonl_has_each_step_once),
+        SCRATCH_TEST(csv_has_a_header_and_each_step_once),
+        SCRATCH_TEST(infinities),
         cmocka_unit_test(shares_of_a_busy_machine_are_unknown),
-        FILES_TEST(csv_of_another_version_is_refused),
-        FILES_TEST(crc32c_of_the_standard),
-        FILES_TEST(tensorboard_has_scalars_and_restarts),
+        SCRATCH_TEST(csv_of_another_version_is_refused),
+        SCRATCH_TEST(crc32c_of_the_standard),
+        SCRATCH_TEST(tensorboard_has_scalars_and_restarts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
