@@ -43,6 +43,10 @@ const struct tri_st_tensor *tri_st_at(const struct tri_st *st, int64_t i);
 /* NULL if there is none. */
 const struct tri_st_tensor *tri_st_find(const struct tri_st *st, const char *name);
 
+/* A hash of which files these are: devices, inodes, lengths and times. On one machine equal hashes
+ * mean the same files. */
+enum tri_status tri_st_place(const struct tri_st *st, uint64_t *out);
+
 /* Compare bytes [offset, offset + bytes) of a tensor with the hashes of the folder, if it has any:
  * to be called before they are read. */
 enum tri_status tri_st_check(const struct tri_st *st, const struct tri_st_tensor *tensor,

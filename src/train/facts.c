@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
+#include "base/fingerprint.h"
 #include "base/hash.h"
 #include "ckpt/hf_rows.h"
 #include "comm/gather.h"
-#include "base/fingerprint.h"
 
 void tri_facts_add(struct tri_text *facts, const char *key, const char *value)
 {
@@ -135,10 +137,51 @@ static enum tri_status hash_rows(void *ctx, int param, int64_t row, int64_t rows
     return h->sink(h->ctx, param, row, rows, data);
 }
 
+/* Of the weight files of a folder and of this machine since it was started. */
+static enum tri_status place_of(const char *folder, uint64_t *out)
+{
+    struct tri_st *st = NULL;
+    char *boot = NULL;
+    size_t bytes = 0;
+    uint64_t place;
+    if (tri_file_read("/proc/sys/kernel/random/boot_id", 64, &boot, &bytes) != TRI_OK) {
+        tri_error_clear(); /* then it equals none of another process */
+        *out = (uint64_t)getpid();
+        return TRI_OK;
+    }
+    uint64_t hash = tri_hash_bytes(TRI_HASH_START, boot, bytes);
+    free(boot);
+    TRI_TRY(tri_st_open(folder, &st));
+    enum tri_status status = tri_st_place(st, &place);
+    tri_st_close(st);
+    TRI_TRY(status);
+    *out = tri_hash_word(hash, place);
+    return TRI_OK;
+}
+
+/* Do all ranks read the very same files? Collective. */
+static enum tri_status read_the_same(struct tri_comm *world, const char *folder, bool *out)
+{
+    uint64_t place;
+    TRI_TRY(place_of(folder, &place));
+    int64_t *all = calloc((size_t)world->size, sizeof *all);
+    if (all == NULL)
+        return tri_fail(TRI_NOMEM, "no memory to compare ranks");
+    enum tri_status st = tri_comm_gather(world, &(int64_t){(int64_t)place}, 1, all);
+    *out = true;
+    for (int r = 1; r < world->size; r++)
+        *out = *out && all[r] == all[0];
+    free(all);
+    return st;
+}
+
 enum tri_status tri_facts_load(struct tri_comm *world, const struct tri_model *model,
                                const char *folder, tri_rows_sink *sink, void *ctx)
 {
-    if (world == NULL || world->size == 1)
+    bool same = true;
+    if (world != NULL && world->size > 1)
+        TRI_TRY(read_the_same(world, folder, &same));
+    if (same)
         return tri_hf_load(model, folder, sink, ctx);
     struct hashed h = {.model = model, .sink = sink, .ctx = ctx};
     struct tri_text facts = {0};

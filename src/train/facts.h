@@ -27,7 +27,8 @@ enum tri_status tri_facts_of_arch(const struct tri_arch *arch, struct tri_text *
 enum tri_status tri_facts_agree(struct tri_comm *world, const char *what, const char *advice,
                                 const struct tri_text *facts);
 
-/* tri_hf_load that compares what the ranks were given, tensor by tensor. Collective. */
+/* tri_hf_load that compares what the ranks were given, tensor by tensor, unless all of them read
+ * the same files of one machine. Collective. */
 enum tri_status tri_facts_load(struct tri_comm *world, const struct tri_model *model,
                                const char *folder, tri_rows_sink *sink, void *ctx);
 

@@ -198,6 +198,33 @@ static void write_pair(const char *path)
     assert_int_equal(tri_st_writer_commit(writer), TRI_OK);
 }
 
+static uint64_t place_of(const char *path)
+{
+    struct tri_st *st = NULL;
+    uint64_t place;
+    assert_int_equal(tri_st_open(path, &st), TRI_OK);
+    assert_int_equal(tri_st_place(st, &place), TRI_OK);
+    tri_st_close(st);
+    return place;
+}
+
+/* Equal bytes elsewhere are not the same file, and neither is one that was written again. */
+static void knows_the_very_same_file(void **state)
+{
+    (void)state;
+    const char *one = in_scratch("one.safetensors"), *other = in_scratch("other.safetensors");
+    write_pair(one);
+    write_pair(other);
+    const uint64_t place = place_of(one);
+    assert_true(place_of(one) == place);
+    assert_true(place_of(other) != place);
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(symlink(one, other), 0);
+    assert_true(place_of(other) == place);
+    write_pair(one);
+    assert_true(place_of(one) != place);
+}
+
 static void writes_what_it_reads(void **state)
 {
     (void)state;
@@ -345,6 +372,7 @@ int main(void)
         SCRATCH_TEST(shows_hostile_names_in_one_line),
         SCRATCH_TEST(refuses_every_truncation),
         SCRATCH_TEST(writes_what_it_reads),
+        SCRATCH_TEST(knows_the_very_same_file),
         SCRATCH_TEST(writer_wants_exactly_what_was_declared),
         SCRATCH_TEST(full_disk_keeps_the_old_file),
         SCRATCH_TEST(reads_shards),
