@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/cpu.h"
+#include "ops/kernel_sets.h"
 
 enum { KEYS = 65536, QUERIES = 8, HEAD = 16 };
 static const float tail_score = -17.4f; /* e^-17.4 < 2^-25 */
@@ -84,14 +84,9 @@ static void test_tail(void **state)
     struct tensors t;
     open_tensors(&t);
     for (int k = TRI_CPU_REFERENCE; k <= TRI_CPU_AVX512; k++) {
-        struct tri_cpu_config config = {.threads = 1, .kernels = (enum tri_cpu_kernels)k};
-        struct tri_backend *backend;
-        enum tri_status status = tri_cpu_open(&config, &backend);
-        if (status == TRI_UNSUPPORTED) {
-            print_message("skipped: %s\n", tri_error_text());
+        struct tri_backend *backend = tri_test_open_kernels((enum tri_cpu_kernels)k, 1);
+        if (backend == NULL)
             continue;
-        }
-        assert_int_equal(status, TRI_OK);
         check(backend, &t);
         tri_cpu_close(backend);
     }

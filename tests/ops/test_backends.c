@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/cpu.h"
 #include "base/arena.h"
+#include "ops/kernel_sets.h"
 
 struct kernel_set {
     const char *name;
@@ -28,21 +28,6 @@ struct subject {
     const char *family;
     char name[64];
 };
-
-/* NULL when this machine cannot run the set. */
-static struct tri_backend *open_kernels(const struct kernel_set *set, int threads)
-{
-    struct tri_cpu_config config = {.threads = threads, .kernels = set->kernels};
-    struct tri_backend *backend = NULL;
-    enum tri_status status = tri_cpu_open(&config, &backend);
-    if (status == TRI_UNSUPPORTED) {
-        print_message("skipped: %s: %s\n", set->name, tri_error_text());
-        return NULL;
-    }
-    if (status != TRI_OK)
-        fail_msg("%s: %s", set->name, tri_error_text());
-    return backend;
-}
 
 struct comparison {
     struct tri_test_place *place;
@@ -65,7 +50,7 @@ static void compare_small(struct tri_test_case *c, void *ctx)
 static void test_family(void **state)
 {
     const struct subject *subject = *state;
-    struct tri_backend *backend = open_kernels(subject->set, 2);
+    struct tri_backend *backend = tri_test_open_kernels(subject->set->kernels, 2);
     if (backend == NULL)
         skip();
     struct tri_test_place place;
@@ -82,7 +67,7 @@ static void test_family(void **state)
 static void test_float64(void **state)
 {
     const struct subject *subject = *state;
-    struct tri_backend *backend = open_kernels(subject->set, 2);
+    struct tri_backend *backend = tri_test_open_kernels(subject->set->kernels, 2);
     if (backend == NULL)
         skip();
     struct tri_test_place place;
@@ -118,10 +103,10 @@ static void repeat(struct tri_test_case *c, void *ctx)
 static void test_threads(void **state)
 {
     const struct subject *subject = *state;
-    struct tri_backend *one = open_kernels(subject->set, 1);
+    struct tri_backend *one = tri_test_open_kernels(subject->set->kernels, 1);
     if (one == NULL)
         skip();
-    struct tri_backend *three = open_kernels(subject->set, 3);
+    struct tri_backend *three = tri_test_open_kernels(subject->set->kernels, 3);
     assert_non_null(three);
     struct tri_test_place first, second;
     tri_test_place_open(one, &first);
@@ -145,7 +130,7 @@ static void test_blind(void **state)
         {70, 90, 2, 1, 128, 300, 180, 31, documents, 2, 1}, /* keys before the window */
     };
     const struct subject *subject = *state;
-    struct tri_backend *backend = open_kernels(subject->set, 2);
+    struct tri_backend *backend = tri_test_open_kernels(subject->set->kernels, 2);
     if (backend == NULL)
         skip();
     struct tri_test_place place;
@@ -182,7 +167,7 @@ static void test_blind(void **state)
 static void test_scalars(void **state)
 {
     const struct subject *subject = *state;
-    struct tri_backend *backend = open_kernels(subject->set, 2);
+    struct tri_backend *backend = tri_test_open_kernels(subject->set->kernels, 2);
     if (backend == NULL)
         skip();
     const double source[3] = {1, -2.5, 1e300};

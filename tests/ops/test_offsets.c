@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/cpu.h"
+#include "ops/kernel_sets.h"
 #include "base/rng.h"
 
 enum { ROWS = 4, WIDTH = 64, HEADS = 2, MAX_VIEWS = 9 };
@@ -200,14 +200,9 @@ static void test_kernels(void **state)
     const enum tri_cpu_kernels *kernels = *state;
     if (spread[MAX_VIEWS - 1] == NULL)
         skip();
-    struct tri_cpu_config config = {.threads = 2, .kernels = *kernels};
-    struct tri_backend *backend;
-    enum tri_status status = tri_cpu_open(&config, &backend);
-    if (status == TRI_UNSUPPORTED) {
-        print_message("skipped: %s\n", tri_error_text());
+    struct tri_backend *backend = tri_test_open_kernels(*kernels, 2);
+    if (backend == NULL)
         skip();
-    }
-    assert_int_equal(status, TRI_OK);
     const int64_t strides[] = {fairly_apart, far_apart};
     for (int i = 0; i < 2; i++)
         for (size_t n = 0; n < sizeof(op_calls) / sizeof(op_calls[0]); n++) {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/cpu.h"
+#include "ops/kernel_sets.h"
 
 enum { PAIRS = 64, NUM_POSITIONS = 9 };
 /* Powers of two are the easy ones: their products are exact. */
@@ -91,14 +91,9 @@ static void test_kernels(void **state)
     static float data[NUM_POSITIONS * 2 * PAIRS];
     struct tri_view table = tri_view2(data, TRI_F32, NUM_POSITIONS, 2 * PAIRS);
     for (int k = TRI_CPU_REFERENCE; k <= TRI_CPU_AVX512; k++) {
-        struct tri_cpu_config config = {.threads = 2, .kernels = (enum tri_cpu_kernels)k};
-        struct tri_backend *backend;
-        enum tri_status status = tri_cpu_open(&config, &backend);
-        if (status == TRI_UNSUPPORTED) {
-            print_message("skipped: %s\n", tri_error_text());
+        struct tri_backend *backend = tri_test_open_kernels((enum tri_cpu_kernels)k, 2);
+        if (backend == NULL)
             continue;
-        }
-        assert_int_equal(status, TRI_OK);
         for (int i = 0; i < 3; i++) {
             double worst = worst_angle(&backend->ops, backend->stream, table, thetas[i], 1.5);
             print_message("%s, theta %g: %.2g rad\n", backend->kernels, thetas[i], worst);
