@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "ops/kernel_sets.h"
 #include "base/rng.h"
+#include "ops/kernel_sets.h"
 
 enum { ROWS = 4, WIDTH = 64, HEADS = 2, MAX_VIEWS = 9 };
 
