@@ -81,26 +81,31 @@ static void wait_a_little(struct tri_thread_group *group)
     pthread_cond_timedwait(&group->changed, &group->lock, &until);
 }
 
-enum tri_status tri_thread_barrier(struct tri_thread_group *group, const struct tri_comm *comm,
-                                   const char *what)
+/* Wait until all ranks are here. `ends_early`: or until the job failed. */
+static enum tri_status wait_for_all(struct tri_thread_group *group, const struct tri_comm *comm,
+                                    const char *what, bool ends_early)
 {
-    if (group->job->failed != 0)
-        return peer_failed(group->job, what);
     double deadline = tri_clock() + comm->timeout;
+    bool late = false;
     pthread_mutex_lock(&group->lock);
     int64_t generation = group->generation;
+    if (ends_early && group->job->failed != 0) {
+        pthread_mutex_unlock(&group->lock);
+        return peer_failed(group->job, what);
+    }
     if (++group->waiting == group->size) {
         group->waiting = 0;
         group->generation++;
         pthread_cond_broadcast(&group->changed);
     }
-    bool late = false;
-    while (group->generation == generation && group->job->failed == 0 && !late) {
+    while (group->generation == generation && !(ends_early && group->job->failed != 0) && !late) {
         wait_a_little(group);
         late = tri_clock() > deadline;
     }
     bool together = group->generation != generation;
     int here = group->waiting;
+    if (!together) /* nobody may count on a rank that leaves */
+        group->waiting--;
     pthread_mutex_unlock(&group->lock);
     if (together)
         return TRI_OK;
@@ -114,17 +119,24 @@ enum tri_status tri_thread_barrier(struct tri_thread_group *group, const struct 
     return st;
 }
 
+enum tri_status tri_thread_part(struct tri_thread_group *group, const struct tri_comm *comm,
+                                const char *what)
+{
+    return wait_for_all(group, comm, what, false);
+}
+
 enum tri_status tri_thread_meet(struct tri_thread_group *group, const struct tri_comm *comm,
                                 struct tri_thread_call call)
 {
+    enum tri_status st = TRI_OK;
     group->calls[comm->rank] = call;
-    TRI_TRY(tri_thread_barrier(group, comm, call.call.what));
-    for (int r = 0; r < group->size; r++) {
-        enum tri_status st = tri_call_compare(&call.call, &group->calls[r].call);
-        if (st != TRI_OK) {
-            tri_thread_fail(group->job, comm->world_rank, st, tri_error_text());
-            return st;
-        }
-    }
-    return TRI_OK;
+    TRI_TRY(wait_for_all(group, comm, call.call.what, true));
+    for (int r = 0; r < group->size && st == TRI_OK; r++)
+        st = tri_call_compare(&call.call, &group->calls[r].call);
+    if (st == TRI_OK)
+        return TRI_OK;
+    /* Each rank sees a difference, to one or to another. */
+    tri_thread_fail(group->job, comm->world_rank, st, tri_error_text());
+    (void)tri_thread_part(group, comm, call.call.what);
+    return st;
 }

@@ -40,14 +40,16 @@ enum tri_status tri_thread_group_open(struct tri_thread_job *job, int size,
 /* The last user frees it. */
 void tri_thread_group_leave(struct tri_thread_group *group);
 
-/* Wait until all ranks are here. Ends early when the job failed (TRI_PEER) or after `timeout`
- * seconds (TRI_COMM), and then fails the job. */
-enum tri_status tri_thread_barrier(struct tri_thread_group *group, const struct tri_comm *comm,
-                                   const char *what);
-
-/* Show `call`, wait for all, and compare: ranks in different calls are an error on all of them. */
+/* Show `call`, wait for all, and compare: ranks in different calls are an error on all of them.
+ * Ends early when the job failed (TRI_PEER) or after comm->timeout seconds (TRI_COMM), and then
+ * fails the job. */
 enum tri_status tri_thread_meet(struct tri_thread_group *group, const struct tri_comm *comm,
                                 struct tri_thread_call call);
+
+/* Wait until all who met have read what the others showed. Everybody must come here before he
+ * returns, whatever went wrong, also in other groups: what he showed lies on his stack. */
+enum tri_status tri_thread_part(struct tri_thread_group *group, const struct tri_comm *comm,
+                                const char *what);
 
 void tri_thread_fail(struct tri_thread_job *job, int world_rank, enum tri_status status,
                      const char *text);

@@ -21,7 +21,7 @@ static struct tri_thread_group *group_of(const struct tri_comm *comm)
 /* Nobody may touch his buffers before everybody has read them. */
 static enum tri_status part(struct tri_comm *comm, const char *name)
 {
-    return tri_thread_barrier(group_of(comm), comm, name);
+    return tri_thread_part(group_of(comm), comm, name);
 }
 
 static enum tri_status all_to_all(struct tri_comm *comm, struct tri_stream *s, int parts,
@@ -32,21 +32,22 @@ static enum tri_status all_to_all(struct tri_comm *comm, struct tri_stream *s, i
     TRI_TRY(tri_thread_meet(
         group, comm,
         (struct tri_thread_call){.call = tri_call_all_to_all(comm, parts), .a = send}));
-    for (int i = 0; i < comm->size; i++) {
+    enum tri_status st = TRI_OK;
+    for (int i = 0; i < comm->size && st == TRI_OK; i++) {
         int r = (comm->rank + i) % comm->size; /* everybody starts with another peer */
         const struct tri_block *theirs = group->calls[r].a;
-        for (int p = 0; p < parts; p++) {
+        for (int p = 0; p < parts && st == TRI_OK; p++) {
             const struct tri_block *from = &theirs[p * comm->size + comm->rank];
             const struct tri_block *to = &recv[p * comm->size + r];
-            enum tri_status st = tri_block_compare(p, r, from, comm->rank, to);
-            if (st != TRI_OK) {
+            st = tri_block_compare(p, r, from, comm->rank, to);
+            if (st == TRI_OK)
+                tri_block_copy(to, from);
+            else
                 tri_thread_fail(group->job, comm->world_rank, st, tri_error_text());
-                return st;
-            }
-            tri_block_copy(to, from);
         }
     }
-    return part(comm, "all-to-all");
+    enum tri_status parted = part(comm, "all-to-all");
+    return st != TRI_OK ? st : parted;
 }
 
 static enum tri_status all_gather(struct tri_comm *comm, struct tri_stream *s, void *recv,
