@@ -1,6 +1,7 @@
 /* The communicator of MPI, as one of several processes: every collective; with "fail", a rank that
- * fails, which all others must name; with "late", one that comes after the deadline; with the name
- * of a difference, ranks whose calls do not fit, which the debug mode must tell. */
+ * fails, which all others must name; with "late", "absent" and "lost", one that comes after the
+ * deadline to a collective, to MPI_Init and to MPI_Comm_split; with the name of a difference, ranks
+ * whose calls do not fit, which the debug mode must tell. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,18 +21,37 @@ static enum tri_status one_fails(struct tri_comm *comm)
     return st;
 }
 
+static void be_late(void)
+{
+    struct timespec pause = {.tv_sec = 6, .tv_nsec = 0};
+    nanosleep(&pause, NULL);
+}
+
 static enum tri_status one_is_late(struct tri_comm *comm)
 {
-    struct timespec pause = {.tv_sec = 4, .tv_nsec = 0};
     comm->timeout = 1;
     if (comm->rank == 1)
-        nanosleep(&pause, NULL);
+        be_late();
     enum tri_status st = tri_comm_agree(comm, "nothing", 0);
     CASE_CHECK(st == TRI_COMM || st == TRI_PEER);
     CASE_CHECK(comm->rank == 1 || st == TRI_PEER ||
                strstr(tri_error_text(), "; not there: rank 1") != NULL);
     fprintf(stderr, "rank %d did not wait\n", comm->rank);
     return st;
+}
+
+/* The others are in a call of MPI that has no deadline of its own. */
+static enum tri_status one_is_lost(struct tri_comm *comm)
+{
+    struct tri_comm *all = NULL;
+    comm->timeout = 3;
+    if (comm->rank == 1) {
+        TRI_TRY(tri_comm_agree(comm, "a split of ranks", 0)); /* as the split begins */
+        be_late();
+    }
+    TRI_TRY(comm->ops->split(comm, 0, comm->rank, &all));
+    tri_comm_close(all);
+    return TRI_OK;
 }
 
 /* ---- ranks that go apart, under TRIREME_COMM_CHECK=1 -------------------------------------------
@@ -97,6 +117,7 @@ static const struct mode {
     bool check;
 } modes[] = {
     {"fail", one_fails, false},     {"late", one_is_late, false},
+    {"lost", one_is_lost, false},   {"absent", one_is_late, false},
     {"call", other_call, true},     {"size", other_size, true},
     {"dtype", other_dtype, true},   {"root", other_root, true},
     {"blocks", other_blocks, true}, {"group", other_call_in_a_group, true},
@@ -127,9 +148,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "error: no mode is called %s\n", argv[1]);
         return 2;
     }
+    bool absent = mode != NULL && strcmp(mode->name, "absent") == 0;
     if (mode != NULL && mode->check && is_last())
         setenv("TRIREME_COMM_CHECK", "1", 1);
-    if (tri_comm_mpi_open(60, &world) != TRI_OK) {
+    if (absent && is_last())
+        be_late();
+    if (tri_comm_mpi_open(absent ? 1 : 60, &world) != TRI_OK) {
         fprintf(stderr, "error: %s\n", tri_error_text());
         return 1;
     }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Run the MPI collectives on several numbers of processes, the two ways in which a rank can be lost,
-# and the ways in which ranks can go apart. Usage: run.sh MPIRUN PROGRAM
+# Run the MPI collectives on several numbers of processes, the ways in which a rank can be lost, and
+# the ways in which ranks can go apart. Usage: run.sh MPIRUN PROGRAM
 . "$(dirname "$0")/job.sh"
 mpirun=$1 program=$2
 
@@ -28,6 +28,8 @@ ends() {
 for way in fail late; do
     ends $way 2 'heard of it|did not wait'
 done
+ends absent 1 'rank [01] waited 1 s in MPI_Init: the ranks do not reach each other'
+ends lost 1 'rank [02] waited 3 s in split: a peer is gone or stuck'
 echo "ranks that fail or are late end the job everywhere"
 
 # Calls that do not fit: the debug mode has both, and who made them.

@@ -2,11 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/log.h"
 #include "base/range.h"
-#include "comm/launch.h"
 #include "comm/mpi/mpi.h"
 #include "comm/mpi/private.h"
 #include "comm/reduce.h"
@@ -134,16 +131,18 @@ static enum tri_status reduce_host(struct tri_comm *comm, void *values, int64_t 
 /* ---- life
  * ------------------------------------------------------------------------------------------ */
 
-static enum tri_status new_comm(MPI_Comm mpi, struct tri_mpi_job *job, double timeout,
-                                struct tri_comm **out);
-
 static enum tri_status split(struct tri_comm *comm, int color, int key, struct tri_comm **out)
 {
     MPI_Comm made;
     TRI_TRY(tri_mpi_compare(of(comm), tri_call_plain(comm, "split")));
-    TRI_TRY(tri_comm_agree(comm, "a split of ranks", 0)); /* MPI_Comm_split has no deadline */
-    TRI_MPI_TRY(MPI_Comm_split(of(comm)->mpi, color, key, &made), "split");
-    return new_comm(made, of(comm)->job, comm->timeout, out);
+    struct tri_mpi_guard guard;
+    TRI_TRY(tri_comm_agree(comm, "a split of ranks", 0)); /* news of a failed rank is heard there */
+    TRI_TRY(tri_mpi_guard_begin(&guard, comm->world_rank, comm->timeout, "split",
+                                tri_mpi_advice_stuck));
+    int code = MPI_Comm_split(of(comm)->mpi, color, key, &made);
+    tri_mpi_guard_end(&guard);
+    TRI_MPI_TRY(code, "split");
+    return tri_mpi_new_comm(made, of(comm)->job, comm->timeout, out);
 }
 
 static void abort_job(struct tri_comm *comm, enum tri_status status, const char *text)
@@ -172,8 +171,8 @@ static const struct tri_comm_ops mpi_ops = {
     .close = close_mpi,
 };
 
-static enum tri_status new_comm(MPI_Comm mpi, struct tri_mpi_job *job, double timeout,
-                                struct tri_comm **out)
+enum tri_status tri_mpi_new_comm(MPI_Comm mpi, struct tri_mpi_job *job, double timeout,
+                                 struct tri_comm **out)
 {
     int rank, size;
     TRI_MPI_TRY(MPI_Comm_rank(mpi, &rank), "communicator");
@@ -195,74 +194,4 @@ static enum tri_status new_comm(MPI_Comm mpi, struct tri_mpi_job *job, double ti
     comm->scratch = scratch;
     *out = &comm->base;
     return TRI_OK;
-}
-
-/* A launcher of several machines hands on no variables of ours: one rank that has it is enough. */
-static enum tri_status agree_to_compare(struct tri_comm *world)
-{
-    int64_t wanted = tri_compare_wanted();
-    TRI_TRY(tri_comm_max_int(world, &wanted, 1));
-    of(world)->job->compare = wanted != 0;
-    return TRI_OK;
-}
-
-#ifdef OPEN_MPI
-static const enum tri_mpi_library library = TRI_OPEN_MPI;
-#else
-static const enum tri_mpi_library library = TRI_MPICH;
-#endif
-
-enum tri_status tri_comm_mpi_open(double timeout, struct tri_comm **world)
-{
-    static struct tri_mpi_job job;
-    struct tri_launch_info launch;
-    struct tri_comm *made = NULL;
-    int provided;
-    MPI_Comm ranks;
-    TRI_TRY(tri_launch_detect(&launch));
-    TRI_TRY(tri_launch_check_mpi(&launch, library, 0));
-    TRI_MPI_TRY(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init");
-    TRI_MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &ranks), "MPI_Init");
-    TRI_MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &job.news), "MPI_Init");
-    TRI_MPI_TRY(MPI_Comm_rank(ranks, &job.rank), "MPI_Init");
-    TRI_MPI_TRY(MPI_Comm_size(ranks, &job.size), "MPI_Init");
-    TRI_MPI_TRY(MPI_Comm_set_errhandler(job.news, MPI_ERRORS_RETURN), "MPI_Init");
-    TRI_TRY(new_comm(ranks, &job, timeout, &made));
-    enum tri_status st = tri_launch_check_mpi(&launch, library, made->size);
-    if (st != TRI_OK) {
-        tri_comm_mpi_finish(made, TRI_OK); /* nobody else has to hear of it */
-        return st;
-    }
-    st = agree_to_compare(made);
-    if (st != TRI_OK) {
-        tri_error("%s", tri_error_text()); /* MPI_Abort does not return */
-        tri_comm_mpi_finish(made, st);
-        return st;
-    }
-    *world = made;
-    return TRI_OK;
-}
-
-void tri_comm_mpi_finish(struct tri_comm *world, enum tri_status status)
-{
-    struct tri_mpi_job *job = of(world)->job;
-    /* MPI_Finalize has no deadline: a rank that is still in a collective is named before it. */
-    if (status == TRI_OK) {
-        status = tri_mpi_compare(of(world), tri_call_plain(world, "the end"));
-        if (status != TRI_OK)
-            tri_error("%s", tri_error_text()); /* nobody else can */
-    }
-    if (status != TRI_OK)
-        tri_mpi_tell(job, status, tri_error_text());
-    bool failed = job->failed;
-    tri_comm_close(world);
-    if (!failed) {
-        MPI_Comm_free(&job->news);
-        MPI_Finalize();
-        return;
-    }
-    /* Give the others time to hear of it and to say so themselves, then end what is left. */
-    struct timespec pause = {.tv_sec = 1, .tv_nsec = 0};
-    nanosleep(&pause, NULL);
-    MPI_Abort(MPI_COMM_WORLD, 1);
 }

@@ -3,6 +3,8 @@
 #define TRI_COMM_MPI_PRIVATE_H
 
 #include <mpi.h>
+#include <pthread.h>
+#include <time.h>
 
 #include "comm/comm.h"
 #include "comm/compare.h"
@@ -32,7 +34,7 @@ struct tri_mpi_comm {
 /* TRI_COMM with MPI's own words. */
 enum tri_status tri_mpi_failed(int code, const char *what);
 
-/* ---- waiting (wait.c) ---- */
+/* ---- waiting (wait.c, guard.c) ---- */
 
 /* Wait for `count` requests, and for nothing longer than the deadline; the news of a failed rank
  * ends it too. peers[i] is the rank that request i receives from, or -1. `what` names the
@@ -40,8 +42,28 @@ enum tri_status tri_mpi_failed(int code, const char *what);
 enum tri_status tri_mpi_wait(struct tri_mpi_comm *comm, MPI_Request *requests, const int *peers,
                              int count, const char *what);
 
+/* Around a call of MPI that may wait for ever: after `timeout` seconds the process says what it was
+ * in, with the advice, and ends. The texts must live as long. */
+struct tri_mpi_guard {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct timespec until;
+    bool over;
+    int rank;
+    double timeout;
+    const char *what, *advice;
+};
+enum tri_status tri_mpi_guard_begin(struct tri_mpi_guard *guard, int rank, double timeout,
+                                    const char *what, const char *advice);
+void tri_mpi_guard_end(struct tri_mpi_guard *guard);
+extern const char tri_mpi_advice_stuck[];
+
 /* Tell everybody, once. */
 void tri_mpi_tell(struct tri_mpi_job *job, enum tri_status status, const char *text);
+
+enum tri_status tri_mpi_new_comm(MPI_Comm mpi, struct tri_mpi_job *job, double timeout,
+                                 struct tri_comm **out);
 
 /* ---- blocks between all ranks (exchange.c) ---- */
 

@@ -87,12 +87,9 @@ static enum tri_status fail_late(struct tri_mpi_comm *comm, MPI_Request *request
 {
     char missing[200];
     list_missing(comm, requests, peers, count, missing, sizeof missing);
-    enum tri_status st =
-        tri_fail(TRI_COMM,
-                 "rank %d waited %.3g s in %s: a peer is gone or stuck; raise comm.timeout if it "
-                 "is only slow%s%s",
-                 comm->base.world_rank, comm->base.timeout, what,
-                 missing[0] != '\0' ? "; not there: " : "", missing);
+    enum tri_status st = tri_fail(
+        TRI_COMM, "rank %d waited %.3g s in %s: %s%s%s", comm->base.world_rank, comm->base.timeout,
+        what, tri_mpi_advice_stuck, missing[0] != '\0' ? "; not there: " : "", missing);
     tri_mpi_tell(comm->job, st, tri_error_text());
     return st;
 }
