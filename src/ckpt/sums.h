@@ -41,6 +41,10 @@ enum tri_status tri_sums_save(struct tri_sums *sums, const char *folder);
 /* *out = the sums of a folder; NULL if it has none, as those of other programs do not. */
 enum tri_status tri_sums_load(const char *folder, struct tri_sums **out);
 
+/* What is in such a file; `path` names it in errors. */
+enum tri_status tri_sums_parse(const char *path, const char *text, size_t bytes,
+                               struct tri_sums **out);
+
 /* One hash of all names, lengths and hashes: equal sums have the same. */
 uint64_t tri_sums_hash(const struct tri_sums *sums);
 

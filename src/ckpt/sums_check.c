@@ -62,30 +62,43 @@ static enum tri_status read_sums(struct tri_sums *sums, const char *path, const 
     return TRI_OK;
 }
 
-enum tri_status tri_sums_load(const char *folder, struct tri_sums **out)
+enum tri_status tri_sums_parse(const char *path, const char *text, size_t bytes,
+                               struct tri_sums **out)
 {
     json_t *root = NULL;
     struct tri_sums *sums = NULL;
-    enum tri_status st;
+    TRI_TRY(tri_json_parse(path, text, bytes, &root));
+    enum tri_status st = tri_sums_open(&sums);
+    if (st == TRI_OK)
+        st = read_sums(sums, path, root);
+    json_decref(root);
+    if (st != TRI_OK) {
+        tri_sums_close(sums);
+        return st;
+    }
+    *out = sums;
+    return TRI_OK;
+}
+
+enum tri_status tri_sums_load(const char *folder, struct tri_sums **out)
+{
+    enum { MOST_BYTES = 64 << 20 }; /* hashes of 150 TiB */
+    char *text = NULL;
+    size_t bytes = 0;
+    enum tri_status st = TRI_OK;
+    struct tri_sums *sums = NULL;
     char *path = tri_path_join(folder, TRI_SUMS_FILE);
     if (path == NULL)
         return tri_fail(TRI_NOMEM, "no memory for a path");
-    if (!tri_path_exists(path)) {
-        free(path);
-        *out = NULL;
-        return TRI_OK;
+    if (tri_path_exists(path)) {
+        st = tri_file_read(path, MOST_BYTES, &text, &bytes);
+        if (st == TRI_OK)
+            st = tri_sums_parse(path, text, bytes, &sums);
     }
-    TRI_TRY_GOTO(st, tri_json_load(path, &root), free_path);
-    TRI_TRY_GOTO(st, tri_sums_open(&sums), drop_root);
-    st = read_sums(sums, path, root);
+    free(text);
+    free(path);
     if (st == TRI_OK)
         *out = sums;
-    else
-        tri_sums_close(sums);
-drop_root:
-    json_decref(root);
-free_path:
-    free(path);
     return st;
 }
 
