@@ -99,8 +99,5 @@ enum tri_status tri_device_scratch(struct tri_device *device, const char *name,
                                    enum tri_dtype dtype, int64_t rows, int64_t cols,
                                    struct tri_view *out)
 {
-    struct tri_view view = tri_view2(NULL, dtype, rows, cols);
-    TRI_TRY(tri_arena_alloc(device->exec.arena, name, tri_view_bytes(view), &view.data));
-    *out = view;
-    return TRI_OK;
+    return tri_exec_scratch(&device->exec, name, dtype, rows, cols, out);
 }

@@ -191,4 +191,9 @@ struct tri_exec {
     struct tri_arena *arena; /* scratch: callers mark and release */
 };
 
+/* (rows, cols) of scratch: exec.c. */
+enum tri_status tri_exec_scratch(const struct tri_exec *exec, const char *name,
+                                 enum tri_dtype dtype, int64_t rows, int64_t cols,
+                                 struct tri_view *out);
+
 #endif

@@ -39,15 +39,6 @@ static enum tri_status tile_backward(const struct tri_head *head, struct tri_vie
                               head->norm_w);
 }
 
-static enum tri_status get(const struct tri_head *head, const char *name, int64_t rows,
-                           int64_t cols, struct tri_view *out)
-{
-    struct tri_view view = tri_view2(NULL, head->w.dtype, rows, cols);
-    TRI_TRY(tri_arena_alloc(head->exec.arena, name, tri_view_bytes(view), &view.data));
-    *out = view;
-    return TRI_OK;
-}
-
 enum tri_status tri_head_loss(const struct tri_head *head, bool backward, double scale,
                               double *loss_sum, struct tri_view dx, struct tri_view x,
                               const int32_t *labels)
@@ -59,8 +50,10 @@ enum tri_status tri_head_loss(const struct tri_head *head, bool backward, double
     size_t mark = tri_arena_mark(head->exec.arena);
     struct tri_view h, logits;
     int64_t longest = (rows + tiles - 1) / tiles;
-    TRI_TRY(get(head, "loss norm", head->norm != NULL ? longest : 0, x.dim[1], &h));
-    TRI_TRY(get(head, "logits tile", longest, head->w.dim[0], &logits));
+    enum tri_dtype act = head->w.dtype;
+    TRI_TRY(tri_exec_scratch(&head->exec, "loss norm", act, head->norm != NULL ? longest : 0,
+                             x.dim[1], &h));
+    TRI_TRY(tri_exec_scratch(&head->exec, "logits tile", act, longest, head->w.dim[0], &logits));
     for (int64_t i = 0; i < tiles; i++) {
         struct tri_range tile = tri_split(rows, tiles, i);
         struct tri_view xt = tri_view_rows(x, tile.begin, tile.count);

@@ -25,10 +25,7 @@ static struct tri_view up_of(const struct tri_mlp *mlp, struct tri_view in)
 static enum tri_status get(const struct tri_mlp *mlp, const char *name, int64_t rows, int64_t cols,
                            struct tri_view *out)
 {
-    struct tri_view view = tri_view2(NULL, mlp->in_w.dtype, rows, cols);
-    TRI_TRY(tri_arena_alloc(mlp->exec.arena, name, tri_view_bytes(view), &view.data));
-    *out = view;
-    return TRI_OK;
+    return tri_exec_scratch(&mlp->exec, name, mlp->in_w.dtype, rows, cols, out);
 }
 
 /* Room for the longest tile of n rows. */

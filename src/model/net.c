@@ -2,8 +2,6 @@
 
 #include <assert.h>
 
-#include "base/arena.h"
-
 static struct tri_view view_of(const struct tri_net *net, int64_t layer, enum tri_role role,
                                void *const *units, enum tri_dtype dtype)
 {
@@ -28,10 +26,7 @@ struct tri_view tri_net_grad(const struct tri_net *net, int64_t layer, enum tri_
 enum tri_status tri_net_scratch(const struct tri_net *net, const char *name, enum tri_dtype dtype,
                                 int64_t rows, int64_t cols, struct tri_view *out)
 {
-    struct tri_view view = tri_view2(NULL, dtype, rows, cols);
-    TRI_TRY(tri_arena_alloc(net->exec.arena, name, tri_view_bytes(view), &view.data));
-    *out = view;
-    return TRI_OK;
+    return tri_exec_scratch(&net->exec, name, dtype, rows, cols, out);
 }
 
 int64_t tri_net_mlp_tiles(const struct tri_net *net, int64_t rows)

@@ -38,9 +38,8 @@ enum tri_status tri_store_add(struct tri_store *store, const char *name, enum tr
         return tri_fail(TRI_UNSUPPORTED, "'%s': there is no tier %d", name, (int)home);
     if (store->num_slots == MAX_SLOTS)
         return tri_fail(TRI_INTERNAL, "'%s': more than %d slots in a store", name, MAX_SLOTS);
-    struct tri_view view = tri_view2(NULL, dtype, rows, cols);
-    TRI_TRY(tri_arena_alloc(store->exec.arena, name, tri_view_bytes(view), &view.data));
-    store->slot[store->num_slots] = view;
+    TRI_TRY(
+        tri_exec_scratch(&store->exec, name, dtype, rows, cols, &store->slot[store->num_slots]));
     *slot = store->num_slots++;
     return TRI_OK;
 }

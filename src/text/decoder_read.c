@@ -7,8 +7,6 @@
 #include "text/normalizer.h"
 #include "text/unicode.h"
 
-enum { DEPTH = 8 };
-
 static enum tri_status copy(const char *text, size_t bytes, char **out, size_t *out_bytes)
 {
     *out = strdup(text);
@@ -93,19 +91,12 @@ static enum tri_status read_step(const json_t *value, const char *type,
     }
 }
 
-static enum tri_status read(const json_t *value, int depth, struct tri_decoder *decoder)
+static enum tri_status read(const json_t *value, int depth, void *ctx)
 {
+    struct tri_decoder *decoder = ctx;
     const char *type = tri_member_type(value);
-    if (strcmp(type, "Sequence") == 0) {
-        const json_t *list;
-        TRI_TRY(tri_members_check(value, "type decoders"));
-        TRI_TRY(tri_member_array(value, "decoders", &list));
-        if (depth == DEPTH)
-            return tri_fail(TRI_UNSUPPORTED, "more than %d Sequences inside each other", DEPTH);
-        for (size_t i = 0; i < json_array_size(list); i++)
-            TRI_TRY(read(json_array_get(list, i), depth + 1, decoder));
-        return TRI_OK;
-    }
+    if (strcmp(type, "Sequence") == 0)
+        return tri_member_sequence(value, "decoders", depth, read, decoder);
     if (decoder->count == TRI_DECODER_STEPS)
         return tri_fail(TRI_UNSUPPORTED, "more than %d steps", TRI_DECODER_STEPS);
     return read_step(value, type, &decoder->step[decoder->count++]);

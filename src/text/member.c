@@ -1,6 +1,7 @@
 #include "text/member.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool is_among(const char *name, const char *names)
@@ -76,6 +77,23 @@ enum tri_status tri_member_array(const json_t *object, const char *name, const j
     if (!json_is_array(value))
         return tri_fail(TRI_FORMAT, "\"%s\" must be a list", name);
     *out = value;
+    return TRI_OK;
+}
+
+enum tri_status
+tri_member_sequence(const json_t *object, const char *name, int depth,
+                    enum tri_status (*visit)(const json_t *part, int depth, void *ctx), void *ctx)
+{
+    enum { DEPTH = 8 };
+    char names[64];
+    const json_t *list = NULL;
+    snprintf(names, sizeof names, "type %s", name);
+    TRI_TRY(tri_members_check(object, names));
+    TRI_TRY(tri_member_array(object, name, &list));
+    if (depth == DEPTH)
+        return tri_fail(TRI_UNSUPPORTED, "more than %d Sequences inside each other", DEPTH);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        TRI_TRY(visit(json_array_get(list, i), depth + 1, ctx));
     return TRI_OK;
 }
 

@@ -29,6 +29,12 @@ enum tri_status tri_member_text(const json_t *object, const char *name, const ch
 /* An array, which must be there. */
 enum tri_status tri_member_array(const json_t *object, const char *name, const json_t **out);
 
+/* Call visit(part, depth + 1, ctx) for each part of a Sequence, which are in its array `name`.
+ * Sequences may hold others; the outermost has depth 0. */
+enum tri_status
+tri_member_sequence(const json_t *object, const char *name, int depth,
+                    enum tri_status (*visit)(const json_t *part, int depth, void *ctx), void *ctx);
+
 /* An integer from 0 to `max`, which must be there. */
 enum tri_status tri_member_count(const json_t *object, const char *name, int64_t max, int64_t *out);
 

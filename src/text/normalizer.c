@@ -6,8 +6,6 @@
 #include "text/member.h"
 #include "text/unicode.h"
 
-enum { DEPTH = 8 };
-
 static enum tri_status copy_text(const char *text, size_t bytes, char **out)
 {
     char *copy = malloc(bytes + 1);
@@ -87,19 +85,12 @@ static enum tri_status read_step(const json_t *value, const char *type,
     return TRI_OK;
 }
 
-static enum tri_status read(const json_t *value, int depth, struct tri_normalizer *normalizer)
+static enum tri_status read(const json_t *value, int depth, void *ctx)
 {
+    struct tri_normalizer *normalizer = ctx;
     const char *type = tri_member_type(value);
-    if (strcmp(type, "Sequence") == 0) {
-        const json_t *list;
-        TRI_TRY(tri_members_check(value, "type normalizers"));
-        TRI_TRY(tri_member_array(value, "normalizers", &list));
-        if (depth == DEPTH)
-            return tri_fail(TRI_UNSUPPORTED, "more than %d Sequences inside each other", DEPTH);
-        for (size_t i = 0; i < json_array_size(list); i++)
-            TRI_TRY(read(json_array_get(list, i), depth + 1, normalizer));
-        return TRI_OK;
-    }
+    if (strcmp(type, "Sequence") == 0)
+        return tri_member_sequence(value, "normalizers", depth, read, normalizer);
     if (normalizer->count == TRI_NORMALIZER_STEPS)
         return tri_fail(TRI_UNSUPPORTED, "more than %d steps", TRI_NORMALIZER_STEPS);
     return read_step(value, type, &normalizer->step[normalizer->count++]);

@@ -5,7 +5,7 @@
 
 #include "text/member.h"
 
-enum { DEPTH = 8, MOST_IDS = 4096 };
+enum { MOST_IDS = 4096 };
 
 struct reading {
     struct tri_postprocessor *out;
@@ -103,8 +103,9 @@ static enum tri_status read_cls_sep(const struct reading *r, const json_t *value
     return st;
 }
 
-static enum tri_status read(const struct reading *r, const json_t *value, int depth)
+static enum tri_status read(const json_t *value, int depth, void *ctx)
 {
+    const struct reading *r = ctx;
     const char *type = tri_member_type(value);
     if (strcmp(type, "TemplateProcessing") == 0)
         return read_template(r, value);
@@ -112,16 +113,9 @@ static enum tri_status read(const struct reading *r, const json_t *value, int de
         return read_cls_sep(r, value);
     if (strcmp(type, "ByteLevel") == 0) /* moves the borders of tokens in the text, not the ids */
         return tri_members_check(value, "type add_prefix_space trim_offsets use_regex");
-    if (strcmp(type, "Sequence") != 0)
-        return tri_fail(TRI_UNSUPPORTED, "\"%.64s\" is not read", type);
-    const json_t *list;
-    TRI_TRY(tri_members_check(value, "type processors"));
-    TRI_TRY(tri_member_array(value, "processors", &list));
-    if (depth == DEPTH)
-        return tri_fail(TRI_UNSUPPORTED, "more than %d Sequences inside each other", DEPTH);
-    for (size_t i = 0; i < json_array_size(list); i++)
-        TRI_TRY(read(r, json_array_get(list, i), depth + 1));
-    return TRI_OK;
+    if (strcmp(type, "Sequence") == 0)
+        return tri_member_sequence(value, "processors", depth, read, ctx);
+    return tri_fail(TRI_UNSUPPORTED, "\"%.64s\" is not read", type);
 }
 
 enum tri_status tri_postprocessor_open(const json_t *value, int64_t vocab,
@@ -129,8 +123,8 @@ enum tri_status tri_postprocessor_open(const json_t *value, int64_t vocab,
 {
     struct tri_postprocessor postprocessor = {.before = {.count = 0}};
     if (value && !json_is_null(value)) {
-        const struct reading r = {.out = &postprocessor, .vocab = vocab};
-        const enum tri_status st = read(&r, value, 0);
+        struct reading r = {.out = &postprocessor, .vocab = vocab};
+        const enum tri_status st = read(value, 0, &r);
         if (st != TRI_OK) {
             tri_error_prefix("post_processor");
             tri_postprocessor_close(&postprocessor);

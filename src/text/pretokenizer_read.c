@@ -7,8 +7,6 @@
 #include "text/pretokenizer.h"
 #include "text/unicode.h"
 
-enum { DEPTH = 8 };
-
 /* GPT-2's pattern, which ByteLevel brings along. */
 static const char gpt2_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
@@ -151,25 +149,12 @@ static enum tri_status read_metaspace(const json_t *value, struct tri_pretokeniz
     return copy_mark(mark, bytes, step);
 }
 
-static enum tri_status read(const json_t *value, int depth, struct tri_pretokenizer *p);
-
-static enum tri_status read_sequence(const json_t *value, int depth, struct tri_pretokenizer *p)
+static enum tri_status read(const json_t *value, int depth, void *ctx)
 {
-    const json_t *list;
-    TRI_TRY(tri_members_check(value, "type pretokenizers"));
-    TRI_TRY(tri_member_array(value, "pretokenizers", &list));
-    if (depth == DEPTH)
-        return tri_fail(TRI_UNSUPPORTED, "more than %d Sequences inside each other", DEPTH);
-    for (size_t i = 0; i < json_array_size(list); i++)
-        TRI_TRY(read(json_array_get(list, i), depth + 1, p));
-    return TRI_OK;
-}
-
-static enum tri_status read(const json_t *value, int depth, struct tri_pretokenizer *p)
-{
+    struct tri_pretokenizer *p = ctx;
     const char *type = tri_member_type(value);
     if (strcmp(type, "Sequence") == 0)
-        return read_sequence(value, depth, p);
+        return tri_member_sequence(value, "pretokenizers", depth, read, p);
     if (strcmp(type, "ByteLevel") == 0)
         return read_byte_level(value, p);
     if (strcmp(type, "Split") == 0)
