@@ -7,8 +7,8 @@
 /* Every way of splitting the work gives the loss and gradients of one rank (splits.c). */
 enum tri_status tri_prove_splits(struct tri_report *report, const struct tri_subject *subject);
 
-/* Batches at the edge: one trained token, a shard without any, a document behind a masked one
- * (splits.c). */
+/* Batches at the edge: one trained token, a shard without any, a document behind an untrained one
+ * (edges.c). */
 enum tri_status tri_prove_edges(struct tri_report *report, const struct tri_subject *subject);
 
 /* Hold `ways` against the plainest one on the same step (splits.c). */
