@@ -40,7 +40,7 @@ static void inspect_tells_what_training_will_see(void **state)
     shows("packing: ");
     shows("data.packing_strategy: best_fit makes ");
     shows("data.packing_strategy: in_order makes ");
-    shows("(1 micro_batch_size x 1 gradient_accumulation_steps x 1 replicas)");
+    shows("(1 micro_batch_size x 1 gradient_accumulation_steps x 1 replica)");
     shows("epochs: 2, so ");
     assert_null(strstr(f.out, "filled up")); /* a sequence a step */
     shows("what is trained is in [brackets]");
@@ -202,7 +202,7 @@ static void inspect_weighs_every_policy(void **state)
     assert_int_equal(fclose(file), 0);
     data("inspect", NULL, extra);
     assert_finished_well(&f);
-    shows("1 of 2 samples are longer than data.max_length 192; data.overlength: error, so training "
+    shows("1 of 2 samples is longer than data.max_length 192; data.overlength: error, so training "
           "will not start");
     shows("drop     loses         1 samples,          499 tokens,          498 of them trained");
     shows("truncate loses         0 samples,          307 tokens,          307 of them trained");
