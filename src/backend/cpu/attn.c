@@ -5,6 +5,11 @@
 
 #include "backend/cpu/stream.h"
 
+static int64_t lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
 {
     return x < low ? low : x > high ? high : x;
@@ -64,10 +69,11 @@ static int64_t blocks_touched(int64_t begin, int64_t count, int64_t size)
     return count == 0 ? 0 : tri_floor_div(begin + count - 1, size) - tri_floor_div(begin, size) + 1;
 }
 
-/* The workspace of a call: tiles of the threads, then delta and turns for backward. */
+/* The workspace of a call: tiles of the threads, then delta, dq_lost and turns for backward, of as
+ * many queries as it goes over at a time. */
 struct layout {
     int64_t tile_floats; /* of one thread */
-    size_t delta_at, turn_at, bytes;
+    size_t delta_at, lost_at, turn_at, bytes;
 };
 
 static size_t round_up(size_t bytes)
@@ -83,11 +89,13 @@ static struct layout layout_of(const struct tri_cpu *cpu, const struct tri_attn 
                               : cpu->simd->tiles.forward_floats(q.dim[2]);
     l.tile_floats = (floats + 15) / 16 * 16;
     l.delta_at = (size_t)(l.tile_floats * cpu->threads) * sizeof(float);
-    l.turn_at = l.delta_at;
-    l.bytes = l.delta_at;
+    l.lost_at = l.turn_at = l.bytes = l.delta_at;
     if (backward) {
-        int64_t blocks = blocks_touched(op->q_begin, q.dim[0], TRI_ATTN_QUERIES);
-        l.turn_at = round_up(l.delta_at + (size_t)(q.dim[0] * q.dim[1]) * sizeof(float));
+        const int64_t rows = lesser(q.dim[0], TRI_ATTN_BACKWARD_ROWS);
+        const int64_t blocks = lesser(blocks_touched(op->q_begin, q.dim[0], TRI_ATTN_QUERIES),
+                                      TRI_ATTN_BACKWARD_ROWS / TRI_ATTN_QUERIES);
+        l.lost_at = round_up(l.delta_at + (size_t)(rows * q.dim[1]) * sizeof(float));
+        l.turn_at = round_up(l.lost_at + (size_t)(rows * q.dim[1] * q.dim[2]) * sizeof(float));
         l.bytes = l.turn_at + (size_t)(blocks * k.dim[1]) * sizeof(atomic_int);
     }
     l.bytes += 64; /* to align the start */
@@ -164,10 +172,11 @@ static enum tri_status attn_forward(struct tri_stream *s, const struct tri_attn 
     return TRI_OK;
 }
 
-/* delta = rows of dout * o, and dq = 0 when it does not accumulate. */
+/* delta = rows of dout * o; dq = 0 when it does not accumulate; nothing is lost of it yet. */
 static void prepare_rows(const struct tri_cpu *cpu, const struct tri_attn_call *c, bool accumulate,
                          float *delta)
 {
+    const size_t bytes = (size_t)c->head_size * sizeof(float);
 #pragma omp parallel for num_threads(tri_cpu_workers(cpu, tri_view_count(c->q))) schedule(static)
     for (int64_t t = 0; t < c->num_queries; t++)
         for (int64_t h = 0; h < c->num_heads; h++) {
@@ -176,9 +185,19 @@ static void prepare_rows(const struct tri_cpu *cpu, const struct tri_attn_call *
             const float *o = (const float *)c->o.data + t * c->o.stride[0] + h * c->o.stride[1];
             delta[t * c->num_heads + h] = cpu->simd->dot(c->head_size, dout, o);
             if (!accumulate)
-                memset((float *)c->dq.data + t * c->dq.stride[0] + h * c->dq.stride[1], 0,
-                       (size_t)c->head_size * sizeof(float));
+                memset((float *)c->dq.data + t * c->dq.stride[0] + h * c->dq.stride[1], 0, bytes);
+            memset(c->dq_lost + (h * c->num_queries + t) * c->head_size, 0, bytes);
         }
+}
+
+static void add_lost(const struct tri_cpu *cpu, const struct tri_attn_call *c)
+{
+#pragma omp parallel for num_threads(tri_cpu_workers(cpu, tri_view_count(c->q))) schedule(static)
+    for (int64_t t = 0; t < c->num_queries; t++)
+        for (int64_t h = 0; h < c->num_heads; h++)
+            cpu->simd->add(c->head_size,
+                           (float *)c->dq.data + t * c->dq.stride[0] + h * c->dq.stride[1],
+                           c->dq_lost + (h * c->num_queries + t) * c->head_size);
 }
 
 /* Each block of queries is first added to by the first block of keys that it sees. */
@@ -196,6 +215,12 @@ static void prepare_turns(const struct tri_attn_call *c, atomic_int *turn)
     }
 }
 
+/* Rows from a global token to where the next ones begin that backward goes over at a time. */
+static int64_t rows_to_grid(int64_t token)
+{
+    return (tri_floor_div(token, TRI_ATTN_BACKWARD_ROWS) + 1) * TRI_ATTN_BACKWARD_ROWS - token;
+}
+
 static enum tri_status attn_backward(struct tri_stream *s, const struct tri_attn *op,
                                      bool accumulate_dq, struct tri_view dq, struct tri_view dk,
                                      struct tri_view dv, struct tri_view dout, struct tri_view q,
@@ -208,28 +233,34 @@ static enum tri_status attn_backward(struct tri_stream *s, const struct tri_attn
         dv.dtype != TRI_F32 || lse.dtype != TRI_F32)
         return cpu->reference.attn_backward(s, op, accumulate_dq, dq, dk, dv, dout, q, k, v, o, lse,
                                             workspace);
-    struct tri_attn_call c = call_of(op, q, k);
-    if (c.num_queries == 0 || c.num_heads == 0)
-        return TRI_OK;
     const struct layout l = layout_of(cpu, op, true, q, k);
     char *base = aligned(workspace);
     float *delta = (float *)(void *)(base + l.delta_at);
     atomic_int *turn = (atomic_int *)(void *)(base + l.turn_at);
-    c.v = v;
-    c.o = o;
-    c.lse = lse;
-    c.dq = dq;
-    c.dk = dk;
-    c.dv = dv;
-    c.dout = dout;
-    c.delta = delta;
-    c.turn = turn;
-    c.first_key_block = tri_floor_div(op->k_begin, TRI_ATTN_KEYS);
-    c.first_query_block = tri_floor_div(op->q_begin, TRI_ATTN_QUERIES);
-    prepare_rows(cpu, &c, accumulate_dq, delta);
-    prepare_turns(&c, turn);
-    run_tasks(cpu, &c, blocks_touched(op->k_begin, c.num_keys, TRI_ATTN_KEYS) * c.num_kv_heads,
-              cpu->simd->attn_backward, (float *)(void *)base, l.tile_floats);
+    for (int64_t first = 0, count; first < q.dim[0] && q.dim[1] > 0; first += count) {
+        struct tri_attn piece = *op;
+        piece.q_begin += first;
+        count = lesser(q.dim[0] - first, rows_to_grid(piece.q_begin));
+        struct tri_attn_call c = call_of(&piece, tri_view_rows(q, first, count), k);
+        c.v = v;
+        c.o = tri_view_rows(o, first, count);
+        c.lse = tri_view_rows(lse, first, count);
+        c.dq = tri_view_rows(dq, first, count);
+        c.dk = dk;
+        c.dv = dv;
+        c.dout = tri_view_rows(dout, first, count);
+        c.delta = delta;
+        c.dq_lost = (float *)(void *)(base + l.lost_at);
+        c.turn = turn;
+        c.first_key_block = tri_floor_div(piece.k_begin, TRI_ATTN_KEYS);
+        c.first_query_block = tri_floor_div(piece.q_begin, TRI_ATTN_QUERIES);
+        prepare_rows(cpu, &c, accumulate_dq, delta);
+        prepare_turns(&c, turn);
+        run_tasks(cpu, &c,
+                  blocks_touched(piece.k_begin, c.num_keys, TRI_ATTN_KEYS) * c.num_kv_heads,
+                  cpu->simd->attn_backward, (float *)(void *)base, l.tile_floats);
+        add_lost(cpu, &c);
+    }
     return TRI_OK;
 }
 

@@ -15,6 +15,8 @@ enum {
     TRI_ATTN_QUERIES = 96,
     TRI_ATTN_KEYS = 96,
     TRI_ATTN_HEADS = 2, /* heads of one group that share the packed keys in forward */
+    /* Queries that backward goes over at a time: as many have room for what dq loses. */
+    TRI_ATTN_BACKWARD_ROWS = 128 * TRI_ATTN_QUERIES,
 };
 
 /* Local keys [begin, end) that a query sees; both ends grow with the query. */
@@ -36,6 +38,7 @@ struct tri_attn_call {
 
     /* Backward: task = key block * Hk + kv head. */
     const float *delta; /* (Tq, Hq): rows of dout * o */
+    float *dq_lost;     /* (Hq, Tq, D) contiguous: what rounding has lost of dq */
     atomic_int *turn;   /* (query blocks, Hk): the key block that may add to dq next */
     int64_t first_key_block, first_query_block; /* numbered from global token 0 */
 };

@@ -13,6 +13,7 @@
 #include "backend/cpu/simd/optim.inc"
 #include "backend/cpu/simd/product.inc"
 #include "backend/cpu/simd/attn_forward.inc"
+#include "backend/cpu/simd/attn_backward_block.inc"
 #include "backend/cpu/simd/attn_backward.inc"
 
 static const struct tri_simd table = {
