@@ -1,6 +1,7 @@
 #!/bin/bash
 # A job that is asked to stop saves and ends well, whichever of its ranks hears of it: one that is
-# not the first, all of them several times, or the launcher, which passes SIGUSR1 on.
+# not the first, all of them several times, the launcher, which passes SIGUSR1 on, or the script of
+# docs/cluster.md, which makes that of every SIGTERM.
 # Usage: stop.sh MPIRUN TRIREME GOLDEN
 . "$(dirname "$0")/job.sh"
 mpirun=$1 trireme=$2 golden=$3
@@ -37,12 +38,24 @@ signal() {
         done
         ;;
     launcher) kill -USR1 "$job" ;;
+    script) kill -TERM "$job" ;;
     esac
 }
 
-for way in rank all launcher; do
+# As docs/cluster.md has it.
+cat >"$folder/script" <<'EOF'
+setsid "$@" &
+trap 'kill -USR1 $!' INT TERM
+while wait $!; code=$?; [ $code -gt 128 ] && kill -0 $! 2>/dev/null; do :; done
+exit $code
+EOF
+
+for way in rank all launcher script; do
     before=$(ls "$folder/out" 2>/dev/null | grep -c '^checkpoint-' || true)
-    "$mpirun" -np 3 "$trireme" train "$folder/recipe.yml" >"$folder/text" 2>&1 &
+    : >"$folder/text" # the last run's steps are not this one's
+    script=()
+    [ $way != script ] || script=(bash "$folder/script")
+    "${script[@]}" "$mpirun" -np 3 "$trireme" train "$folder/recipe.yml" >>"$folder/text" 2>&1 &
     job=$!
     for ((tries = 0; tries < 600; tries++)); do
         grep -qs "^step [0-9]*/" "$folder/text" && break
