@@ -26,7 +26,9 @@ enum tri_status tri_comm_threads_run(int ranks, double timeout, tri_rank_functio
                                      void *ctx);
 
 /* Join the job of an MPI launcher (mpirun, srun): once in a process, before any other call.
- * TRI_UNSUPPORTED in a build without MPI. */
+ * TRI_UNSUPPORTED in a build without MPI, and where this MPI cannot reach the launcher. A call that
+ * waits inside of MPI (here, in a split and in tri_comm_mpi_finish) for longer than `timeout` says
+ * so on standard error and ends the process: nothing else can end it. */
 enum tri_status tri_comm_mpi_open(double timeout, struct tri_comm **world);
 
 /* Leave it. After a failure on this rank or another one the launcher is told to end the job, so
