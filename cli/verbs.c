@@ -49,9 +49,9 @@ const struct tri_cli_verb tri_cli_verbs[] = {
      "\n"
      "Makes and touches every allocation of a training step over data.max_length tokens, but "
      "computes\n"
-     "products and attention on their first tile only: seconds at 100 thousand tokens, minutes at "
-     "a\n"
-     "million. Needs the model's config.json; neither weights nor data.\n" RECIPE_KEYS,
+     "the first tile of each operation only: it takes little longer than the system takes to hand "
+     "out\n"
+     "the memory. Needs the model's config.json; neither weights nor data.\n" RECIPE_KEYS,
      tri_cli_rehearse},
     {"verify", "RECIPE [--key value]...", "Prove that splitting the work changes no number",
      "\n"

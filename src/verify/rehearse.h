@@ -19,8 +19,8 @@ struct tri_rehearsal {
 
 /* With several ranks, what the first of them would take: its share of the sequence.
  *
- * Token-wise work runs for real, products and attention on their first tile. Needs config.json and
- * data.max_length, but neither weights nor data. */
+ * Every op runs on its first tile, and every page that it would have written to is touched. Needs
+ * config.json and data.max_length, but neither weights nor data. */
 enum tri_status tri_rehearse(struct tri_recipe *recipe, struct tri_rehearsal *out);
 
 #endif

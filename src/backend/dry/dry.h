@@ -1,9 +1,9 @@
 /* A backend that pretends: the same calls, the same allocations, little or no work.
  *
  * COUNT does nothing at all over memory that must not be touched: what an arena over it reports is
- * what the real run will take. REHEARSE runs token-wise ops for real and products and attention on
- * their first tile only, and touches every byte that they would have written, so that a step at
- * full length shows in seconds what it needs. */
+ * what the real run will take. REHEARSE runs every op on its first tile only and touches every page
+ * that it would have written to, so that a step at full length shows what it needs in little more
+ * than the time in which the operating system gives the memory. Its numbers mean nothing. */
 #ifndef TRI_BACKEND_DRY_DRY_H
 #define TRI_BACKEND_DRY_DRY_H
 

@@ -1,41 +1,35 @@
-/* REHEARSE: token-wise ops run for real; products and attention run on their first tile, and the
- * rest of what they write is set to zero, which touches it. */
+/* REHEARSE: every op runs on its first tile, and what else it would have written is touched, a byte
+ * a page. What comes out are no numbers of a training: only memory, calls and kernels are real. */
+#include <math.h>
+
 #include "backend/dry/stream.h"
+#include "base/minmax.h"
 
-/* Rows of a product that run. The tiles of an MLP are about as long as the model is wide, so this
- * is what makes a rehearsal short; the least that the kernels' register tiles fill. */
-enum { TILE = 32 };
-
-static int64_t tile_rows(struct tri_view v)
-{
-    return v.dim[0] < TILE ? v.dim[0] : TILE;
-}
+enum {
+    ROWS = 32, /* of an op that run: the least that the kernels' register tiles fill */
+    COLS = 64, /* of a product that run, and terms of its sums */
+};
 
 static struct tri_view tile(struct tri_view v)
 {
-    return tri_view_rows(v, 0, tile_rows(v));
-}
-
-/* Zero what the cut op leaves of a tensor that it should have overwritten. */
-static enum tri_status touch_rest(struct tri_stream *s, struct tri_view v)
-{
-    int64_t done = tile_rows(v);
-    return s->base->ops.zero(s->base->stream, tri_view_rows(v, done, v.dim[0] - done));
+    return tri_view_present(v) ? tri_view_rows(v, 0, tri_min(v.dim[0], ROWS)) : v;
 }
 
 static enum tri_status copy(struct tri_stream *s, struct tri_view dst, struct tri_view src)
 {
-    return s->base->ops.copy(s->base->stream, dst, src);
+    TRI_TRY(s->base->ops.copy(s->base->stream, tile(dst), tile(src)));
+    return tri_dry_touch(s, dst);
 }
 
 static enum tri_status zero(struct tri_stream *s, struct tri_view dst)
 {
-    return s->base->ops.zero(s->base->stream, dst);
+    TRI_TRY(s->base->ops.zero(s->base->stream, tile(dst)));
+    return tri_dry_touch(s, dst);
 }
 
 static enum tri_status add(struct tri_stream *s, struct tri_view dst, struct tri_view src)
 {
-    return s->base->ops.add(s->base->stream, dst, src);
+    return s->base->ops.add(s->base->stream, tile(dst), tile(src));
 }
 
 static enum tri_status upload(struct tri_stream *s, struct tri_view dst, const void *host)
@@ -48,10 +42,14 @@ static enum tri_status download(struct tri_stream *s, void *host, struct tri_vie
     return s->base->ops.download(s->base->stream, host, src);
 }
 
+/* Sums over what happened to lie in memory may be anything: nobody may take them for a failure. */
 static enum tri_status read_scalars(struct tri_stream *s, double *host, const double *src,
                                     int64_t n)
 {
-    return s->base->ops.read_scalars(s->base->stream, host, src, n);
+    TRI_TRY(s->base->ops.read_scalars(s->base->stream, host, src, n));
+    for (int64_t i = 0; i < n; i++)
+        host[i] = isfinite(host[i]) ? host[i] : 0.0;
+    return TRI_OK;
 }
 
 static enum tri_status sync(struct tri_stream *s)
@@ -62,20 +60,22 @@ static enum tri_status sync(struct tri_stream *s)
 static enum tri_status embed_forward(struct tri_stream *s, struct tri_view y, const int32_t *ids,
                                      struct tri_view table)
 {
-    return s->base->ops.embed_forward(s->base->stream, y, ids, table);
+    TRI_TRY(s->base->ops.embed_forward(s->base->stream, tile(y), ids, table));
+    return tri_dry_touch(s, y);
 }
 
 static enum tri_status embed_backward(struct tri_stream *s, struct tri_view dtable,
                                       const int32_t *ids, struct tri_view dy)
 {
-    return s->base->ops.embed_backward(s->base->stream, dtable, ids, dy);
+    return s->base->ops.embed_backward(s->base->stream, dtable, ids, tile(dy));
 }
 
 static enum tri_status norm_forward(struct tri_stream *s, const struct tri_norm *op,
                                     struct tri_view y, struct tri_view x, struct tri_view w,
                                     struct tri_view b)
 {
-    return s->base->ops.norm_forward(s->base->stream, op, y, x, w, b);
+    TRI_TRY(s->base->ops.norm_forward(s->base->stream, op, tile(y), tile(x), w, b));
+    return tri_dry_touch(s, y);
 }
 
 static enum tri_status norm_backward(struct tri_stream *s, const struct tri_norm *op,
@@ -83,32 +83,40 @@ static enum tri_status norm_backward(struct tri_stream *s, const struct tri_norm
                                      struct tri_view db, struct tri_view dy, struct tri_view x,
                                      struct tri_view w)
 {
-    return s->base->ops.norm_backward(s->base->stream, op, accumulate, dx, dw, db, dy, x, w);
+    TRI_TRY(s->base->ops.norm_backward(s->base->stream, op, accumulate, tile(dx), dw, db, tile(dy),
+                                       tile(x), w));
+    return accumulate ? TRI_OK : tri_dry_touch(s, dx);
 }
 
 static enum tri_status rope_table(struct tri_stream *s, struct tri_view table, const int64_t *pos,
                                   const double *inv_freq, double scale)
 {
-    return s->base->ops.rope_table(s->base->stream, table, pos, inv_freq, scale);
+    TRI_TRY(s->base->ops.rope_table(s->base->stream, tile(table), pos, inv_freq, scale));
+    return tri_dry_touch(s, table);
 }
 
 static enum tri_status rope(struct tri_stream *s, bool inverse, struct tri_view y,
                             struct tri_view x, struct tri_view table)
 {
-    return s->base->ops.rope(s->base->stream, inverse, y, x, table);
+    TRI_TRY(s->base->ops.rope(s->base->stream, inverse, tile(y), tile(x), tile(table)));
+    return tri_dry_touch(s, y);
 }
 
 static enum tri_status act_forward(struct tri_stream *s, enum tri_activation act, struct tri_view y,
                                    struct tri_view gate, struct tri_view up)
 {
-    return s->base->ops.act_forward(s->base->stream, act, y, gate, up);
+    TRI_TRY(s->base->ops.act_forward(s->base->stream, act, tile(y), tile(gate), tile(up)));
+    return tri_dry_touch(s, y);
 }
 
 static enum tri_status act_backward(struct tri_stream *s, enum tri_activation act,
                                     struct tri_view dgate, struct tri_view dup, struct tri_view dy,
                                     struct tri_view gate, struct tri_view up)
 {
-    return s->base->ops.act_backward(s->base->stream, act, dgate, dup, dy, gate, up);
+    TRI_TRY(s->base->ops.act_backward(s->base->stream, act, tile(dgate), tile(dup), tile(dy),
+                                      tile(gate), tile(up)));
+    TRI_TRY(tri_dry_touch(s, dgate));
+    return tri_dry_touch(s, dup);
 }
 
 static size_t attn_workspace(struct tri_stream *s, const struct tri_attn *op, bool backward,
@@ -121,48 +129,90 @@ static enum tri_status cross_entropy(struct tri_stream *s, bool backward, double
                                      double *loss_sum, struct tri_view logits,
                                      const int32_t *labels)
 {
-    return s->base->ops.cross_entropy(s->base->stream, backward, scale, loss_sum, logits, labels);
+    return s->base->ops.cross_entropy(s->base->stream, backward, scale, loss_sum, tile(logits),
+                                      labels);
 }
 
 static enum tri_status adamw(struct tri_stream *s, const struct tri_adamw *op, struct tri_view p,
                              struct tri_view m, struct tri_view v, struct tri_view w,
                              struct tri_view g)
 {
-    return s->base->ops.adamw(s->base->stream, op, p, m, v, w, g);
+    TRI_TRY(s->base->ops.adamw(s->base->stream, op, tile(p), tile(m), tile(v), tile(w), tile(g)));
+    TRI_TRY(tri_dry_touch(s, p));
+    TRI_TRY(tri_dry_touch(s, m));
+    TRI_TRY(tri_dry_touch(s, v));
+    return tri_dry_touch(s, w);
 }
 
 static enum tri_status sum_squares(struct tri_stream *s, double *sum, struct tri_view x)
 {
-    return s->base->ops.sum_squares(s->base->stream, sum, x);
+    return s->base->ops.sum_squares(s->base->stream, sum, tile(x));
+}
+
+/* Products run in ROWS tokens. One over a larger matrix than any before it sees all of the matrix,
+ * so that the kernel and its own buffers have been tried; the others see a corner of it. */
+struct corner {
+    int64_t n, k;
+};
+
+static struct corner corner_of(struct tri_stream *s, enum tri_dry_product product,
+                               struct tri_view w)
+{
+    const int64_t size = w.dim[0] * w.dim[1];
+    if (size > s->largest[product]) {
+        s->largest[product] = size;
+        return (struct corner){w.dim[0], w.dim[1]};
+    }
+    return (struct corner){tri_min(w.dim[0], COLS), tri_min(w.dim[1], COLS)};
+}
+
+static struct tri_view matrix(struct tri_view w, struct corner c)
+{
+    return tri_view_cols(tri_view_rows(w, 0, c.n), 0, c.k);
+}
+
+static struct tri_view tokens(struct tri_view v, int64_t cols)
+{
+    return tri_view_cols(tile(v), 0, cols);
+}
+
+static struct tri_view bias(struct tri_view b, struct corner c)
+{
+    return tri_view_present(b) ? tri_view_rows(b, 0, c.n) : b;
 }
 
 static enum tri_status linear_forward(struct tri_stream *s, bool accumulate, struct tri_view y,
                                       struct tri_view x, struct tri_view w, struct tri_view b)
 {
-    TRI_TRY(s->base->ops.linear_forward(s->base->stream, accumulate, tile(y), tile(x), w, b));
-    return accumulate ? TRI_OK : touch_rest(s, y);
+    const struct corner c = corner_of(s, TRI_DRY_FORWARD, w);
+    TRI_TRY(s->base->ops.linear_forward(s->base->stream, accumulate, tokens(y, c.n), tokens(x, c.k),
+                                        matrix(w, c), bias(b, c)));
+    return accumulate ? TRI_OK : tri_dry_touch(s, y);
 }
 
 static enum tri_status linear_backward_x(struct tri_stream *s, bool accumulate, struct tri_view dx,
                                          struct tri_view dy, struct tri_view w)
 {
-    TRI_TRY(s->base->ops.linear_backward_x(s->base->stream, accumulate, tile(dx), tile(dy), w));
-    return accumulate ? TRI_OK : touch_rest(s, dx);
+    const struct corner c = corner_of(s, TRI_DRY_BACKWARD_X, w);
+    TRI_TRY(s->base->ops.linear_backward_x(s->base->stream, accumulate, tokens(dx, c.k),
+                                           tokens(dy, c.n), matrix(w, c)));
+    return accumulate ? TRI_OK : tri_dry_touch(s, dx);
 }
 
 static enum tri_status linear_backward_w(struct tri_stream *s, struct tri_view dw,
                                          struct tri_view db, struct tri_view dy, struct tri_view x)
 {
-    return s->base->ops.linear_backward_w(s->base->stream, dw, db, tile(dy), tile(x));
+    const struct corner c = corner_of(s, TRI_DRY_BACKWARD_W, dw);
+    return s->base->ops.linear_backward_w(s->base->stream, matrix(dw, c), bias(db, c),
+                                          tokens(dy, c.n), tokens(x, c.k));
 }
 
-/* The workspace is as long as attn_workspace says and is touched whole. */
 static enum tri_status touch_workspace(struct tri_stream *s, const struct tri_attn *op,
                                        bool backward, struct tri_view q, struct tri_view k,
                                        void *workspace)
 {
     size_t bytes = attn_workspace(s, op, backward, q, k);
-    return s->base->ops.zero(s->base->stream, tri_view1(workspace, TRI_U8, (int64_t)bytes));
+    return tri_dry_touch(s, tri_view1(workspace, TRI_U8, (int64_t)bytes));
 }
 
 static enum tri_status attn_forward(struct tri_stream *s, const struct tri_attn *op,
@@ -172,8 +222,8 @@ static enum tri_status attn_forward(struct tri_stream *s, const struct tri_attn 
     TRI_TRY(touch_workspace(s, op, false, q, k, workspace));
     TRI_TRY(s->base->ops.attn_forward(s->base->stream, op, tile(o), tile(lse), tile(q), tile(k),
                                       tile(v), workspace));
-    TRI_TRY(touch_rest(s, o));
-    return touch_rest(s, lse);
+    TRI_TRY(tri_dry_touch(s, o));
+    return tri_dry_touch(s, lse);
 }
 
 static enum tri_status attn_backward(struct tri_stream *s, const struct tri_attn *op,
@@ -186,7 +236,7 @@ static enum tri_status attn_backward(struct tri_stream *s, const struct tri_attn
     TRI_TRY(s->base->ops.attn_backward(s->base->stream, op, accumulate_dq, tile(dq), tile(dk),
                                        tile(dv), tile(dout), tile(q), tile(k), tile(v), tile(o),
                                        tile(lse), workspace));
-    return accumulate_dq ? TRI_OK : touch_rest(s, dq);
+    return accumulate_dq ? TRI_OK : tri_dry_touch(s, dq);
 }
 
 void tri_dry_rehearse_ops(struct tri_ops *ops)
