@@ -44,8 +44,11 @@ struct tri_nccl_comm {
     struct tri_comm base;
     struct tri_nccl_job *job;
     struct tri_nccl_comm *next;
-    ncclComm_t nccl; /* NULL: one rank, or aborted */
-    bool is_world;   /* closes the job with it */
+    ncclComm_t nccl;  /* NULL: one rank, or aborted */
+    ncclComm_t dying; /* what `ender` aborts */
+    pthread_t ender;
+    bool has_ender;
+    bool is_world; /* closes the job with it */
     struct tri_rendezvous_group group;
     uint64_t splits; /* so far */
 

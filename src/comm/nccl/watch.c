@@ -1,21 +1,66 @@
 /* The thread that ends what would wait for ever. */
+#include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "comm/nccl/private.h"
 
-enum { LOOK_NANOSECONDS = 100 * 1000 * 1000 };
+enum {
+    LOOK_NANOSECONDS = 100 * 1000 * 1000,
+    END_SECONDS = 10, /* for NCCL to end what it has on the card */
+};
 
-/* A rank failed: end all kernels that wait for it. Called on the thread of the rendezvous. */
+/* NCCL cannot be ended, so this process would wait for ever: it ends itself. */
+static _Noreturn void give_up(struct tri_nccl_job *job)
+{
+    (void)tri_rendezvous_check(job->rv, "collectives");
+    tri_error("%s; NCCL did not end within %d s, so this process does", tri_error_text(),
+              END_SECONDS);
+    fflush(stderr);
+    _exit(1);
+}
+
+static struct timespec end_time(void)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += END_SECONDS;
+    return end;
+}
+
+static void *end_comm(void *argument)
+{
+    struct tri_nccl_comm *comm = argument;
+    (void)comm->job->api.abort(comm->dying); /* it is of no use any more, whatever it says */
+    return NULL;
+}
+
+/* A rank failed: end all kernels that wait for it. Called on the thread of the rendezvous.
+ *
+ * NCCL tells the kernels of a communicator to end, then waits until the card is done. Kernels of
+ * another communicator on the same card must have been told by then, so all are ended at once, a
+ * thread each. */
 static void abort_all(void *ctx)
 {
     struct tri_nccl_job *job = ctx;
-    pthread_mutex_lock(&job->lock);
+    struct timespec until = end_time();
+    if (pthread_mutex_clocklock(&job->lock, CLOCK_MONOTONIC, &until) != 0)
+        give_up(job);
     job->aborted = true;
     for (struct tri_nccl_comm *comm = job->comms; comm != NULL; comm = comm->next) {
-        if (comm->nccl != NULL)
-            (void)job->api.abort(comm->nccl); /* it is of no use any more, whatever it says */
+        comm->dying = comm->nccl;
         comm->nccl = NULL;
+        comm->has_ender =
+            comm->dying != NULL && pthread_create(&comm->ender, NULL, end_comm, comm) == 0;
+    }
+    for (struct tri_nccl_comm *comm = job->comms; comm != NULL; comm = comm->next) {
+        if (comm->has_ender &&
+            pthread_clockjoin_np(comm->ender, NULL, CLOCK_MONOTONIC, &until) != 0)
+            give_up(job);
+        if (comm->dying != NULL && !comm->has_ender)
+            (void)end_comm(comm);
     }
     pthread_mutex_unlock(&job->lock);
 }
