@@ -110,6 +110,13 @@ static enum tri_status next_data(struct loop *l, struct tri_step_data *data)
     return tri_fail(st, "%s", cause);
 }
 
+static bool is_done(const struct tri_run *run)
+{
+    int64_t exit_at = run->recipe->train.exit_iteration;
+    return run->state.step >= run->schedule.total_steps ||
+           (exit_at > 0 && run->state.step >= exit_at);
+}
+
 /* One step from data to metrics. */
 static enum tri_status step(struct loop *l)
 {
@@ -135,17 +142,11 @@ static enum tri_status step(struct loop *l)
     s->loss_average = s->step == 1 ? stats.loss : 0.95 * s->loss_average + 0.05 * stats.loss;
     s->position = tri_loader_position(run->loader);
     l->saved = false;
-    bool print = o->log_interval > 0 && (s->step % o->log_interval == 0 || s->step == 1);
+    bool print =
+        o->log_interval > 0 && (s->step % o->log_interval == 0 || s->step == 1 || is_done(run));
     if (l->metrics == NULL)
         return TRI_OK;
     return tri_metrics_step(l->metrics, run, &stats, tri_clock() - start, print);
-}
-
-static bool is_done(const struct tri_run *run)
-{
-    int64_t exit_at = run->recipe->train.exit_iteration;
-    return run->state.step >= run->schedule.total_steps ||
-           (exit_at > 0 && run->state.step >= exit_at);
 }
 
 /* A signal or a clock of one rank is everybody's: look at both, and agree. */
@@ -195,6 +196,8 @@ static enum tri_status finish(struct loop *l)
     if (nothing_left)
         say_nothing_left(run);
     if (l->stop != 0) {
+        if (l->metrics != NULL)
+            tri_metrics_last_step(l->metrics, run);
         TRI_TRY(save(l));
         tri_info("stopped by %s after step %" PRId64 "; the same command goes on from here",
                  strsignal((int)l->stop), run->state.step);

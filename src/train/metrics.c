@@ -16,8 +16,10 @@ enum { MAX_WRITERS = 3 };
 struct tri_metrics {
     struct tri_metric_writer *writer[MAX_WRITERS];
     int count;
-    bool roof_doubted;   /* it was said that the measured rate is too low */
-    double step_seconds; /* moving average, for the eta */
+    bool roof_doubted;            /* it was said that the measured rate is too low */
+    double step_seconds;          /* moving average, for the eta */
+    struct tri_step_stats unseen; /* the last step, when it was not printed */
+    double unseen_seconds;        /* it took; 0 when it was */
 };
 
 /* ---- where it goes -----------------------------------------------------------------------------
@@ -157,6 +159,8 @@ enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *ru
     m->step_seconds = m->step_seconds == 0 || run->state.step <= 2
                           ? seconds
                           : 0.8 * m->step_seconds + 0.2 * seconds;
+    m->unseen = *s;
+    m->unseen_seconds = print ? 0 : seconds;
     if (print)
         print_step(m, run, s, seconds);
     /* As text: JSON numbers of other readers end at 2^53. */
@@ -181,6 +185,13 @@ enum tri_status tri_metrics_step(struct tri_metrics *m, const struct tri_run *ru
     tri_metric_int(&row, "peak_bytes", (int64_t)peak_bytes(run));
     tri_metric_text(&row, "allocation_trace", trace);
     return write_row(m, &row);
+}
+
+void tri_metrics_last_step(struct tri_metrics *m, const struct tri_run *run)
+{
+    if (m->unseen_seconds > 0)
+        print_step(m, run, &m->unseen, m->unseen_seconds);
+    m->unseen_seconds = 0;
 }
 
 enum tri_status tri_metrics_eval(struct tri_metrics *m, const struct tri_run *run,

@@ -17,6 +17,9 @@ void tri_metrics_close(struct tri_metrics *metrics); /* NULL is allowed */
 enum tri_status tri_metrics_step(struct tri_metrics *metrics, const struct tri_run *run,
                                  const struct tri_step_stats *stats, double seconds, bool print);
 
+/* No step follows the one that was given last: print it, if that was not done. */
+void tri_metrics_last_step(struct tri_metrics *metrics, const struct tri_run *run);
+
 /* The parts of a rate (FLOP/s, of the whole job) that a step made use of. NAN if more ran than the
  * rate: then others used the machine while it was measured, and no share of it means anything. */
 struct tri_shares {

@@ -144,6 +144,27 @@ static void a_run_at_its_exit_iteration_says_so(void **state)
     assert_null(strstr(f.err, "stopped by"));
 }
 
+/* Between the first step and the last only every log_interval-th is printed. */
+static void the_last_step_is_always_printed(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"step 3/3 ", "step 5/12 ", "step 12/12 "};
+    const char *const runs[][7] = {
+        {"--log_interval", "2", "--train_iters", "3", NULL},
+        {"--log_interval", "4", "--exit_iteration", "5", "--checkpoint.output_dir", output_of(1)},
+        {"--log_interval", "1000", "--checkpoint.output_dir", output_of(1), NULL}};
+    for (int i = 0; i < 3; i++) {
+        project_run("train", NULL, runs[i], &f);
+        assert_finished_well(&f);
+        const char *line = strstr(f.err, ends[i]);
+        if (line == NULL)
+            fail_msg("no \"%s\" in: %s", ends[i], last_words(&f));
+        else
+            assert_null(strstr(line + 1, ends[i]));
+        assert_null(strstr(f.err, "step 2/12 "));
+    }
+}
+
 static int64_t count_of(const char *text, const char *word)
 {
     int64_t n = 0;
@@ -305,6 +326,7 @@ int main(void)
         PROJECT_TEST(exit_iteration_then_resume_is_the_whole_run),
         PROJECT_TEST(a_finished_run_stays_finished),
         PROJECT_TEST(a_run_at_its_exit_iteration_says_so),
+        PROJECT_TEST(the_last_step_is_always_printed),
         PROJECT_TEST(another_length_is_told_once),
         PROJECT_TEST(another_length_of_a_constant_schedule_is_no_news),
         PROJECT_TEST(metrics_are_cut_and_continued),
