@@ -7,14 +7,17 @@
 
 #include "base/file.h"
 
-/* Copy the lines to keep from `text` to `out`; a torn last line is dropped. */
-static size_t keep_lines(const char *text, tri_lines_keep *keep, int64_t step, char *out)
+/* Copy the lines to keep of `length` bytes from `text` to `out`; a torn last line is dropped. A
+ * power cut may have left zero bytes in one of them. */
+static size_t keep_lines(const char *text, size_t length, tri_lines_keep *keep, int64_t step,
+                         char *out)
 {
     size_t bytes = 0;
-    const char *end;
-    for (const char *line = text; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+    const char *end, *last = text + length;
+    for (const char *line = text; (end = memchr(line, '\n', (size_t)(last - line))) != NULL;
+         line = end + 1) {
         const size_t n = (size_t)(end - line) + 1;
-        if (keep(line, n, line == text, step)) {
+        if (memchr(line, 0, n) == NULL && keep(line, n, line == text, step)) {
             memcpy(out + bytes, line, n);
             bytes += n;
         }
@@ -36,7 +39,7 @@ static enum tri_status cut(const char *path, tri_lines_keep *keep, int64_t step,
         free(text);
         return tri_fail(TRI_NOMEM, "no memory to read %s", path);
     }
-    *left = keep_lines(text, keep, step, kept);
+    *left = keep_lines(text, bytes, keep, step, kept);
     const enum tri_status st = *left == bytes ? TRI_OK : tri_file_write(path, kept, *left);
     free(kept);
     free(text);

@@ -72,6 +72,33 @@ static void csv_has_a_header_and_each_step_once(void **state)
                    "3,,,,,,,,,,,,,,,,,1.5,4.4816890703380645,,,\n");
 }
 
+/* Zero bytes, which a power cut may leave, cost the line in which they lie and no other. */
+static void zero_bytes_cost_one_line(void **state)
+{
+    (void)state;
+    opener *const openers[] = {tri_jsonl_open, tri_csv_open};
+    static const char *const names[] = {"metrics.jsonl", "metrics.csv"};
+    static const char *const second[] = {"{\"step\":2,", "\n2,"};
+    static const char *const third[] = {"{\"step\":3,", "\n3,"};
+    for (int i = 0; i < 2; i++) {
+        struct tri_metric_writer *writer;
+        write_twice(openers[i]);
+        char *text = get_text(in_scratch(names[i]));
+        FILE *file = fopen(in_scratch(names[i]), "r+b");
+        assert_non_null(file);
+        assert_int_equal(fseek(file, strstr(text, second[i]) - text + 5, SEEK_SET), 0);
+        assert_int_equal(fputc('\0', file), 0);
+        fclose(file);
+        free(text);
+        assert_int_equal(openers[i](scratch, 3, &writer), TRI_OK);
+        writer->close(writer);
+        text = get_text(in_scratch(names[i]));
+        assert_null(strstr(text, second[i]));
+        assert_non_null(strstr(text, third[i]));
+        free(text);
+    }
+}
+
 /* JSON has no infinity: null. CSV leaves the place empty. */
 static void infinities(void **state)
 {
@@ -300,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SCRATCH_TEST(jsonl_has_each_step_once),
         SCRATCH_TEST(csv_has_a_header_and_each_step_once),
+        SCRATCH_TEST(zero_bytes_cost_one_line),
         SCRATCH_TEST(infinities),
         cmocka_unit_test(shares_of_a_busy_machine_are_unknown),
         SCRATCH_TEST(csv_of_another_version_is_refused),
