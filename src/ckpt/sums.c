@@ -91,14 +91,18 @@ void tri_sums_add(struct tri_sums *sums, const char *path, const void *data, siz
     tri_sum_add(tri_sums_begin(sums, path), data, bytes);
 }
 
-/* As text: JSON numbers of other readers end at 2^53. */
+static json_t *hash_json(uint64_t hash)
+{
+    char text[TRI_SUMS_TEXT];
+    snprintf(text, sizeof text, "%016" PRIx64, hash);
+    return json_string(text);
+}
+
 static json_t *blocks_json(const struct tri_sum *file)
 {
     json_t *blocks = json_array();
     for (int64_t b = 0; b < file->num_blocks; b++) {
-        char text[24];
-        snprintf(text, sizeof text, "%016" PRIx64, file->block[b]);
-        if (json_array_append_new(blocks, json_string(text)) != 0) {
+        if (json_array_append_new(blocks, hash_json(file->block[b])) != 0) {
             json_decref(blocks);
             return NULL;
         }
@@ -123,7 +127,8 @@ static json_t *sums_json(struct tri_sums *sums)
         json_decref(files);
         return NULL;
     }
-    return json_pack("{s:i, s:i, s:o}", "format", 1, "block_bytes", TRI_SUMS_BLOCK, "files", files);
+    return json_pack("{s:i, s:i, s:o, s:o}", "format", 2, "block_bytes", TRI_SUMS_BLOCK, "files",
+                     files, "hash", hash_json(tri_sums_hash(sums)));
 }
 
 enum tri_status tri_sums_save(struct tri_sums *sums, const char *folder)

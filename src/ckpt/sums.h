@@ -2,11 +2,14 @@
  * so that a disk or a copy that changed a bit of them is noticed.
  *
  *   FOLDER/trireme_checksums.json
- *     {"format": 1, "block_bytes": 67108864,
- *      "files": {"model.safetensors": {"bytes": 4048, "blocks": ["94d049bb133111eb"]}, ...}}
+ *     {"format": 2, "block_bytes": 67108864,
+ *      "files": {"model.safetensors": {"bytes": 4048, "blocks": ["94d049bb133111eb"]}, ...},
+ *      "hash": "8bb0b2a7d3f1c605"}
  *
  * A file is hashed in blocks (base/fingerprint.h, from TRI_HASH_START on), so that who reads a part
- * of it reads no more than the blocks which that part touches. */
+ * of it reads no more than the blocks which that part touches. The last member is tri_sums_hash of
+ * those before it, so that damage in here is not laid to a file that is whole; format 1 is without
+ * it, and believed. */
 #ifndef TRI_CKPT_SUMS_H
 #define TRI_CKPT_SUMS_H
 
@@ -55,5 +58,8 @@ enum tri_status tri_sums_check(struct tri_sums *sums, const char *path, const st
 
 /* The same for the whole of FOLDER/NAME. */
 enum tri_status tri_sums_check_file(struct tri_sums *sums, const char *folder, const char *name);
+
+/* The names of the files, in the order in which they were written; NULL behind the last. */
+const char *tri_sums_file(const struct tri_sums *sums, int64_t index);
 
 #endif

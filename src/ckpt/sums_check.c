@@ -10,7 +10,8 @@
 static bool read_hash(const json_t *value, uint64_t *out)
 {
     const char *text = json_string_value(value);
-    if (text == NULL || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+    if (text == NULL || strlen(text) != TRI_SUMS_TEXT - 1 ||
+        strspn(text, "0123456789abcdef") != TRI_SUMS_TEXT - 1)
         return false;
     *out = strtoull(text, NULL, 16);
     return true;
@@ -49,9 +50,11 @@ static enum tri_status read_sum(struct tri_sums *sums, const char *path, const c
 static enum tri_status read_sums(struct tri_sums *sums, const char *path, const json_t *root)
 {
     const json_t *files = json_object_get(root, "files");
+    const json_int_t format = json_integer_value(json_object_get(root, "format"));
     const char *name;
     json_t *entry;
-    if (json_integer_value(json_object_get(root, "format")) != 1 ||
+    uint64_t hash;
+    if (format < 1 || format > 2 ||
         json_integer_value(json_object_get(root, "block_bytes")) != TRI_SUMS_BLOCK ||
         !json_is_object(files))
         return damaged(path);
@@ -59,6 +62,13 @@ static enum tri_status read_sums(struct tri_sums *sums, const char *path, const 
     {
         TRI_TRY(read_sum(sums, path, name, entry));
     }
+    if (format == 1)
+        return TRI_OK;
+    if (!read_hash(json_object_get(root, "hash"), &hash) || hash != tri_sums_hash(sums))
+        return tri_fail(TRI_FORMAT,
+                        "%s is damaged: by its own hash it does not hold what was saved: copy it "
+                        "again, or remove it to do without its hashes",
+                        path);
     return TRI_OK;
 }
 
@@ -162,6 +172,11 @@ enum tri_status tri_sums_check(struct tri_sums *sums, const char *path, const st
         file->right[b] = true;
     }
     return TRI_OK;
+}
+
+const char *tri_sums_file(const struct tri_sums *sums, int64_t index)
+{
+    return index < sums->count ? sums->file[index]->name : NULL;
 }
 
 enum tri_status tri_sums_check_file(struct tri_sums *sums, const char *folder, const char *name)

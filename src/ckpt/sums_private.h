@@ -9,6 +9,9 @@
 
 #define TRI_SUMS_FILE "trireme_checksums.json"
 
+/* As text: JSON numbers of other readers end at 2^53. */
+enum { TRI_SUMS_TEXT = 17 };
+
 struct tri_sum {
     char *name;
     uint64_t bytes;

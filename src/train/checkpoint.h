@@ -8,8 +8,9 @@
  *                                 fewer bits
  *     recipe.yml                  the effective recipe
  *     trainer_state.json          step, data position, counts, identity of the data
- *     trireme_checksums.json      hashes of all of these, which a resume compares; checkpoints of
- *                                 earlier versions have none, and are believed with a warning
+ *     trireme_checksums.json      hashes of all of these, which a resume compares: it refuses
+ *                                 damage in what it reads, and warns of other files that changed;
+ *                                 without this file all are believed, with a warning
  *
  * A resumed run gives, bit for bit on the CPU, what an uninterrupted one gives. Nothing in the
  * files depends on the number of ranks or on zero_stage: others may go on from them. */
@@ -31,8 +32,9 @@ enum tri_status tri_checkpoint_export(struct tri_run *run);
  * there goes with: it is not ours to overwrite. */
 enum tri_status tri_checkpoint_clean(struct tri_run *run);
 
-/* Go on from the newest complete checkpoint of OUTPUT, if there is one: tensors, state, data
- * position. A checkpoint of another recipe or other data is TRI_INVALID. */
+/* Go on from the newest complete checkpoint of OUTPUT: tensors, state, data position. A checkpoint
+ * of another recipe or other data is TRI_INVALID. Without one the weights are those that the recipe
+ * starts from. */
 enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed);
 
 #endif

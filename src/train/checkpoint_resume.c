@@ -2,12 +2,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "ckpt/hf.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_list.h"
 #include "train/facts.h"
+#include "train/run_private.h"
 #include "train/state.h"
 
 /* Ranks whose checkpoints have the same hashes, and whose files have these hashes, read the same.
@@ -37,18 +41,66 @@ static enum tri_status load_tensors(struct tri_run *run, const char *path, bool 
     return tri_state_load_tensors(run, path, compare);
 }
 
+/* Does the run read this file of a checkpoint? Who reads it compares it. */
+static bool is_read(const char *name)
+{
+    static const char *const names[] = {"recipe.yml", "trainer_state.json", "config.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return strstr(name, ".safetensors") != NULL;
+}
+
+/* The others are for who loads the checkpoint elsewhere, and people change them (the tokenizer, how
+ * to generate): a run goes on, and says which. */
+static enum tri_status compare_others(struct tri_sums *sums, const char *folder)
+{
+    const char *name;
+    for (int64_t i = 0; sums != NULL && (name = tri_sums_file(sums, i)) != NULL; i++) {
+        enum tri_status st = is_read(name) ? TRI_OK : tri_sums_check_file(sums, folder, name);
+        if (st == TRI_OK)
+            continue;
+        if (st == TRI_FORMAT)
+            tri_warn("%s/%s is not what was saved: changed since, or damaged; training does not "
+                     "read it and goes on",
+                     folder, name);
+        else if (st == TRI_IO)
+            tri_warn("%s; training does not need it and goes on", tri_error_text());
+        else
+            return st;
+        tri_error_clear();
+    }
+    return TRI_OK;
+}
+
+/* Does the state say that there were hashes? What cannot be read is for tri_state_load to tell. */
+static bool had_sums(const char *folder)
+{
+    json_t *state = NULL;
+    char *path = tri_path_join(folder, "trainer_state.json");
+    bool had = path != NULL && tri_json_load(path, &state) == TRI_OK &&
+               json_is_true(json_object_get(state, "checksums"));
+    json_decref(state);
+    free(path);
+    tri_error_clear();
+    return had;
+}
+
 static enum tri_status load(struct tri_run *run, const char *path)
 {
     struct tri_sums *sums = NULL;
     TRI_TRY(tri_sums_load(path, &sums));
     bool summed = sums != NULL;
     if (!summed)
-        tri_warn("%s has no trireme_checksums.json, as those of earlier versions: damage to its "
-                 "files would not be noticed",
-                 path);
+        tri_warn("%s has no trireme_checksums.json%s: damage to its files would not be noticed",
+                 path,
+                 had_sums(path) ? " any more, with which it was saved"
+                                : ", as those of earlier versions");
     enum tri_status st = agree_on_sums(run->mesh.world, sums);
     if (st == TRI_OK)
         st = tri_state_load(run, path, sums);
+    if (st == TRI_OK && tri_mesh_is_first(&run->mesh))
+        st = compare_others(sums, path);
     tri_sums_close(sums);
     TRI_TRY(st);
     TRI_TRY(load_tensors(run, path, !summed));
@@ -89,7 +141,7 @@ enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed)
         TRI_TRY(tri_comm_agree(
             run->mesh.world, "the newest checkpoint in checkpoint.output_dir (-1: none)", newest));
     if (newest < 0)
-        return TRI_OK;
+        return tri_run_first_weights(run);
     TRI_TRY(tri_checkpoint_path(path, folder, NULL, newest, ""));
     if (!run->recipe->checkpoint.auto_resume)
         return tri_fail(TRI_INVALID,

@@ -57,13 +57,15 @@ enum tri_status tri_state_save(struct tri_run *run, const char *folder, struct t
     snprintf(identity, sizeof identity, "%016" PRIx64, tri_dataset_identity(run->data));
     char *recipe = tri_path_join(folder, "recipe.yml");
     char *path = tri_path_join(folder, "trainer_state.json");
-    json_t *root = json_pack(
-        "{s:i, s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:s, s:I}", "format", 1, "trireme_version",
-        tri_version(), "global_step", (json_int_t)s->step, "num_tokens", (json_int_t)s->tokens,
-        "num_trained_tokens", (json_int_t)s->trained, "loss_average", s->loss_average, "data_epoch",
-        (json_int_t)s->position.epoch, "data_sequence", (json_int_t)s->position.sequence, "epoch",
-        tri_loader_epochs(run->loader), "data_identity", identity, "sequences_per_step",
-        (json_int_t)(micro_batches(run->recipe) * run->mesh.num_replicas));
+    json_t *root =
+        json_pack("{s:i, s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:s, s:I, s:b}", "format", 1,
+                  "trireme_version", tri_version(), "global_step", (json_int_t)s->step,
+                  "num_tokens", (json_int_t)s->tokens, "num_trained_tokens", (json_int_t)s->trained,
+                  "loss_average", s->loss_average, "data_epoch", (json_int_t)s->position.epoch,
+                  "data_sequence", (json_int_t)s->position.sequence, "epoch",
+                  tri_loader_epochs(run->loader), "data_identity", identity, "sequences_per_step",
+                  (json_int_t)(micro_batches(run->recipe) * run->mesh.num_replicas), "checksums",
+                  sums != NULL);
     if (recipe == NULL || path == NULL || root == NULL)
         st = tri_fail(TRI_NOMEM, "no memory to save the state of the run");
     else

@@ -119,14 +119,62 @@ static void hashes_that_are_damaged_themselves(void **state)
     assert_one_error(&f, "trireme_checksums.json");
 }
 
-static void checkpoints_of_earlier_versions_are_believed(void **state)
+static void a_bit_of_the_hashes(void **state)
+{
+    (void)state;
+    train_half();
+    for (int i = 1; i < 10; i++) { /* names, lengths and hashes of files, and what is between */
+        flip_bit("out/checkpoint-5/trireme_checksums.json", 0.1 * i);
+        project_run("train", NULL, NULL, &f);
+        assert_one_error(&f, "out/checkpoint-5/trireme_checksums.json");
+        assert_null(strstr(f.err, "optimizer.safetensors"));
+        flip_bit("out/checkpoint-5/trireme_checksums.json", 0.1 * i);
+    }
+}
+
+static void files_that_a_resume_does_not_read(void **state)
+{
+    (void)state;
+    train_half();
+    flip_bit("out/checkpoint-5/generation_config.json", 0.5);
+    project_run("train", NULL, NULL, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "checkpoint-5/generation_config.json is not what was saved"));
+    assert_int_equal(unlink(in_scratch("out/checkpoint-12/generation_config.json")), 0);
+    project_run("train", NULL, NULL, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "checkpoint-12/generation_config.json"));
+    assert_non_null(strstr(f.err, "training does not need it"));
+}
+
+static void hashes_that_were_there(void **state)
 {
     (void)state;
     train_half();
     assert_int_equal(unlink(in_scratch("out/checkpoint-5/trireme_checksums.json")), 0);
     project_run("train", NULL, NULL, &f);
     assert_finished_well(&f);
-    assert_non_null(strstr(f.err, "has no trireme_checksums.json"));
+    assert_non_null(strstr(f.err, "has no trireme_checksums.json any more, with which it was"));
+}
+
+static void forget_checksums(const char *name)
+{
+    json_t *root = NULL;
+    assert_int_equal(tri_json_load(in_scratch(name), &root), TRI_OK);
+    assert_int_equal(json_object_del(root, "checksums"), 0);
+    assert_int_equal(tri_json_save(in_scratch(name), root), TRI_OK);
+    json_decref(root);
+}
+
+static void checkpoints_of_earlier_versions_are_believed(void **state)
+{
+    (void)state;
+    train_half();
+    assert_int_equal(unlink(in_scratch("out/checkpoint-5/trireme_checksums.json")), 0);
+    forget_checksums("out/checkpoint-5/trainer_state.json");
+    project_run("train", NULL, NULL, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "has no trireme_checksums.json, as those of earlier versions"));
     assert_non_null(strstr(f.err, "resumed from"));
 }
 
@@ -139,6 +187,9 @@ int main(void)
         PROJECT_TEST(an_evaluation_compares),
         PROJECT_TEST(a_file_of_another_length),
         PROJECT_TEST(hashes_that_are_damaged_themselves),
+        PROJECT_TEST(a_bit_of_the_hashes),
+        PROJECT_TEST(files_that_a_resume_does_not_read),
+        PROJECT_TEST(hashes_that_were_there),
         PROJECT_TEST(checkpoints_of_earlier_versions_are_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,7 +105,9 @@ static void hostile_files(void **state)
         "",
         "[]",
         "{}",
+        "{\"format\": 3, \"block_bytes\": 67108864, \"files\": {}}",
         "{\"format\": 2, \"block_bytes\": 67108864, \"files\": {}}",
+        "{\"format\": 2, \"block_bytes\": 67108864, \"files\": {}, \"hash\": 1}",
         "{\"format\": 1, \"block_bytes\": 0, \"files\": {}}",
         "{\"format\": 1, \"block_bytes\": 67108864, \"files\": []}",
         "{\"format\": 1, \"block_bytes\": 67108864, \"files\": {\"a\": 1}}",
@@ -124,6 +126,55 @@ static void hostile_files(void **state)
     }
 }
 
+/* Every bit of what is saved, turned over: either it is found, or nothing that is read differs. */
+static void damage_of_the_hashes_is_their_own(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t bytes = 0;
+    struct tri_sums *sums = NULL;
+    assert_int_equal(tri_sums_open(&sums), TRI_OK);
+    tri_sums_add(sums, "one", "1", 1);
+    tri_sums_add(sums, "two", "22", 2);
+    assert_int_equal(tri_sums_save(sums, scratch), TRI_OK);
+    const uint64_t hash = tri_sums_hash(sums);
+    tri_sums_close(sums);
+    const char *path = in_scratch("trireme_checksums.json");
+    assert_int_equal(tri_file_read(path, 4096, &text, &bytes), TRI_OK);
+    int found = 0;
+    for (size_t i = 0; i < 8 * bytes; i++) {
+        struct tri_sums *read = NULL;
+        text[i / 8] ^= (char)(1 << i % 8);
+        if (tri_sums_parse("sums", text, bytes, &read) == TRI_OK)
+            assert_true(tri_sums_hash(read) == hash);
+        else
+            found++;
+        tri_sums_close(read);
+        text[i / 8] ^= (char)(1 << i % 8);
+    }
+    assert_true(found > (int)bytes);
+    char *digit = strstr(text, "\"bytes\": 2");
+    assert_non_null(digit);
+    digit[9] = '3';
+    assert_int_equal(tri_sums_parse("sums", text, bytes, &sums), TRI_FORMAT);
+    assert_error_has("sums is damaged: by its own hash");
+    free(text);
+}
+
+/* Format 1 has no hash of itself. */
+static void hashes_of_earlier_versions(void **state)
+{
+    (void)state;
+    struct tri_sums *read = NULL;
+    put_text(in_scratch("trireme_checksums.json"),
+             "{\"format\": 1, \"block_bytes\": 67108864, \"files\": {\"a\": {\"bytes\": 0, "
+             "\"blocks\": []}}}");
+    assert_int_equal(tri_sums_load(scratch, &read), TRI_OK);
+    assert_string_equal(tri_sums_file(read, 0), "a");
+    assert_null(tri_sums_file(read, 1));
+    tri_sums_close(read);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +182,8 @@ int main(void)
         SCRATCH_TEST(small_files),
         SCRATCH_TEST(a_folder_without_hashes),
         SCRATCH_TEST(hostile_files),
+        SCRATCH_TEST(damage_of_the_hashes_is_their_own),
+        SCRATCH_TEST(hashes_of_earlier_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
