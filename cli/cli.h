@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "comm/launch.h"
 #include "comm/thread/thread.h"
 #include "recipe/recipe.h"
 
@@ -46,6 +47,20 @@ enum tri_status tri_cli_recipe(int argc, char **argv, struct tri_recipe **out);
 typedef enum tri_status tri_cli_work(struct tri_recipe *recipe, struct tri_comm *world);
 enum tri_status tri_cli_ranks(int argc, char **argv, tri_cli_work *work);
 
+/* Who started this process. Alone where the environment contradicts itself, which whoever starts
+ * ranks refuses. */
+struct tri_launch_info tri_cli_launch(void);
+
+/* Of the processes of a launcher the first describes; for the others there is nothing to do. */
+bool tri_cli_is_first(void);
+
+/* `ranks` in the recipe and a launcher's processes are two numbers for one thing. */
+enum tri_status tri_cli_check_ranks(const struct tri_launch_info *launch, int64_t ranks);
+
+/* Let the recipe have the ranks of the launcher, if there is one, for the numbers that depend on
+ * them. */
+enum tri_status tri_cli_take_ranks(struct tri_recipe *recipe);
+
 /* What decides how ranks are started. */
 struct tri_cli_start {
     const char *backend; /* of pass/options.h; NULL: auto */
@@ -64,7 +79,12 @@ enum tri_status tri_cli_start_ranks(int argc, char **argv, const struct tri_cli_
 struct tri_run;
 enum tri_status tri_cli_inspect(struct tri_run *run, int64_t samples, int64_t tokens);
 
-/* The end of a verb: print the error, if there is one, and give the exit code. */
+/* Before an error of this status is told (launch.c). */
+void tri_cli_let_others_speak(enum tri_status status);
+
+/* The end of a verb: print the error, if there is one, and give the exit code. Of a launcher's
+ * processes the first speaks at once and the others a little later: what all of them found is then
+ * told once, since the launcher ends them. */
 int tri_cli_end(enum tri_status status);
 
 #endif

@@ -25,6 +25,7 @@ int tri_cli_end(enum tri_status status)
 {
     if (status == TRI_OK)
         return 0;
+    tri_cli_let_others_speak(status);
     const char *text = tri_error_text();
     tri_error("%s", *text == '\0' ? tri_status_text(status) : text);
     return 1;

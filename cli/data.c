@@ -17,14 +17,21 @@ static void print_ready(const char *what, const struct tri_dataset *data)
         what, stats->samples, tri_plural(stats->samples), stats->tokens, tri_plural(stats->tokens));
 }
 
+/* Under a launcher one process of each machine builds, since the folder may be the machine's own.
+ * Where all machines share it, the others wait and find it ready. */
 static enum tri_status build(int argc, char **argv)
 {
     struct tri_recipe *recipe = NULL;
     struct tri_run *run = NULL;
+    const struct tri_launch_info launch = tri_cli_launch();
+    if (launch.local_rank > 0)
+        return TRI_OK;
     TRI_TRY(tri_cli_recipe(argc, argv, &recipe));
+    if (launch.rank > 0)
+        tri_log_set_level(TRI_LOG_ERROR);
     recipe->data.cache = TRI_CACHE_BUILD;
     const enum tri_status st = tri_run_open_data(recipe, &run);
-    if (st == TRI_OK) {
+    if (st == TRI_OK && launch.rank == 0) {
         if (run->eval != NULL)
             print_ready("data.eval_sources", run->eval);
         print_ready("data.sources", run->data);
@@ -62,14 +69,18 @@ static enum tri_status inspect(int argc, char **argv)
     struct tri_recipe *recipe = NULL;
     struct tri_run *run = NULL;
     int64_t samples = 3, tokens = 400;
+    if (!tri_cli_is_first())
+        return TRI_OK;
     TRI_TRY(take_number(&argc, argv, "-n", &samples));
     TRI_TRY(take_number(&argc, argv, "--tokens", &tokens));
     TRI_TRY(tri_cli_recipe(argc, argv, &recipe));
+    enum tri_status st = tri_cli_take_ranks(recipe);
     /* What training refuses is shown here. */
     const bool stops = recipe->data.overlength == TRI_OVERLENGTH_ERROR;
     if (stops)
         recipe->data.overlength = TRI_OVERLENGTH_DROP;
-    enum tri_status st = tri_run_open_data(recipe, &run);
+    if (st == TRI_OK)
+        st = tri_run_open_data(recipe, &run);
     if (st == TRI_OK && stops)
         recipe->data.overlength = TRI_OVERLENGTH_ERROR;
     if (st == TRI_OK)

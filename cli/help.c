@@ -61,6 +61,8 @@ static void print_recipe_page(void)
 
 int tri_cli_help(int argc, char **argv)
 {
+    if (!tri_cli_is_first())
+        return 0;
     if (argc > 2)
         return tri_cli_end(
             tri_fail(TRI_INVALID, "help explains one thing: trireme help %s", argv[1]));
@@ -85,6 +87,8 @@ int tri_cli_help(int argc, char **argv)
 
 int tri_cli_version(int argc, char **argv)
 {
+    if (!tri_cli_is_first())
+        return 0;
     if (argc > 1)
         return tri_cli_end(tri_fail(TRI_INVALID, "version takes no '%s'", argv[1]));
     printf("trireme %s\n", tri_version());

@@ -122,6 +122,8 @@ static void print_cuda(void)
 
 int tri_cli_info(int argc, char **argv)
 {
+    if (!tri_cli_is_first())
+        return 0;
     if (argc > 1)
         return tri_cli_end(tri_fail(TRI_INVALID, "info takes no '%.60s'", argv[1]));
     char text[256];

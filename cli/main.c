@@ -6,6 +6,7 @@
 #endif
 
 #include "backend/cpu/cpu.h"
+#include "base/log.h"
 #include "cli.h"
 
 /* The runtime of OpenMP ends the process where a system does not give it its threads, without a
@@ -43,6 +44,8 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (!tri_cli_is_first())
+        tri_log_set_level(TRI_LOG_ERROR);
     int code = dispatch(argc, argv);
     /* A full disk behind standard output shows only here. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)

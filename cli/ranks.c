@@ -7,7 +7,6 @@
 #include "backend/cuda/cuda.h"
 #include "base/log.h"
 #include "cli.h"
-#include "comm/launch.h"
 #include "comm/mpi/mpi.h"
 #include "comm/nccl/nccl.h"
 #include "comm/processes.h"
@@ -47,12 +46,20 @@ static void be_quiet(const struct tri_launch_info *launch)
         tri_log_set_level(TRI_LOG_ERROR);
 }
 
+/* Say whose error it is, where it does not say so itself. */
+static void name_rank(int rank)
+{
+    if (strncmp(tri_error_text(), "rank ", 5) != 0)
+        tri_error_prefix("rank %d", rank);
+}
+
 /* A failed job ends in MPI_Abort, which this process does not survive: the error comes first. */
 static void end_mpi(struct tri_comm *world, enum tri_status st)
 {
     char text[1024];
     snprintf(text, sizeof text, "%s", tri_error_text());
-    int code = tri_cli_end(tri_fail(st, "rank %d: %s", world->world_rank, text));
+    name_rank(world->world_rank);
+    int code = tri_cli_end(st);
     (void)tri_fail(st, "%s", text); /* what the others hear */
     tri_comm_mpi_finish(world, st);
     exit(code);
@@ -113,7 +120,7 @@ static enum tri_status tell(struct tri_rendezvous *rv, const struct tri_launch_i
     *heard = first >= 0 && first != launch->rank;
     (void)tri_fail(st, "%s", text);
     if (st != TRI_PEER && launch->by != TRI_LAUNCH_MPI) /* end_mpi says it */
-        tri_error_prefix("rank %d", launch->rank);
+        name_rank(launch->rank);
     return st;
 }
 
@@ -194,10 +201,7 @@ static enum tri_status check_launch(const struct tri_launch_info *launch,
 {
     if (launch->by == TRI_LAUNCH_SELF || launch->ranks == 1)
         return TRI_OK;
-    if (how->ranks > 1)
-        return tri_fail(TRI_INVALID,
-                        "ranks: %lld, but a launcher started %d processes already: leave ranks out",
-                        (long long)how->ranks, launch->ranks);
+    TRI_TRY(tri_cli_check_ranks(launch, how->ranks));
     if (!cuda && launch->by == TRI_LAUNCH_TORCHRUN)
         return tri_fail(
             TRI_UNSUPPORTED,

@@ -38,7 +38,11 @@ int tri_cli_rehearse(int argc, char **argv)
 {
     struct tri_recipe *recipe = NULL;
     struct tri_rehearsal r;
+    if (!tri_cli_is_first())
+        return 0;
     enum tri_status st = tri_cli_recipe(argc, argv, &recipe);
+    if (st == TRI_OK)
+        st = tri_cli_take_ranks(recipe);
     if (st == TRI_OK)
         st = tri_rehearse(recipe, &r);
     tri_progress_end();

@@ -80,6 +80,26 @@ static void fails_in_one_line(void **state)
     fails(args, line);
 }
 
+/* Of a launcher's processes the first describes; the others end well. */
+static void speaks_as_the_first_rank(void **state)
+{
+    (void)state;
+    static const char *const verbs[] = {
+        "version", "-V", "help", "-h", "info", "rehearse", "data inspect r.yml", "train -h"};
+    char text[1 << 15];
+    assert_int_equal(setenv("OMPI_COMM_WORLD_SIZE", "2", 1), 0);
+    assert_int_equal(setenv("OMPI_COMM_WORLD_RANK", "1", 1), 0);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        assert_int_equal(run(verbs[i], text, sizeof text), 0);
+        assert_string_equal(text, "");
+    }
+    assert_int_equal(setenv("OMPI_COMM_WORLD_RANK", "0", 1), 0);
+    prints("version", "trireme 0.");
+    fails("info now", "error: info takes no 'now'\n");
+    assert_int_equal(unsetenv("OMPI_COMM_WORLD_RANK"), 0);
+    assert_int_equal(unsetenv("OMPI_COMM_WORLD_SIZE"), 0);
+}
+
 static void notices_a_full_disk(void **state)
 {
     (void)state;
@@ -93,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(explains_itself),
         SCRATCH_TEST(fails_in_one_line),
+        cmocka_unit_test(speaks_as_the_first_rank),
         cmocka_unit_test(notices_a_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
