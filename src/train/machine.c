@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "backend/cpu/blas_room.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cuda/cuda.h"
 #include "base/arena.h"
@@ -103,7 +104,8 @@ static size_t addresses_left(void)
             pages = 0;
         fclose(file);
     }
-    size_t used = (size_t)pages * (size_t)sysconf(_SC_PAGESIZE) + ((size_t)64 << 20);
+    size_t used =
+        (size_t)pages * (size_t)sysconf(_SC_PAGESIZE) + ((size_t)64 << 20) + tri_blas_room_bytes();
     return (size_t)limit.rlim_cur > used ? ((size_t)limit.rlim_cur - used) / 8 * 7 : 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cpu/blas_room.h"
 #include "backend/cpu/stream.h"
 #include "base/log.h"
 
@@ -140,14 +141,16 @@ enum tri_status tri_cpu_open(const struct tri_cpu_config *config, struct tri_bac
     enum tri_cpu_kernels kernels = TRI_CPU_GENERIC;
     TRI_TRY(choose_kernels(config->kernels, &kernels));
 
+    TRI_TRY(tri_blas_room_take(threads));
+
     struct tri_cpu *cpu = calloc(1, sizeof *cpu);
-    if (cpu == NULL)
-        return tri_fail(TRI_NOMEM, "cannot get %zu bytes for the CPU backend", sizeof *cpu);
-    cpu->scratch = malloc(TRI_CPU_SCRATCH * sizeof *cpu->scratch);
-    if (cpu->scratch == NULL) {
+    if (cpu != NULL)
+        cpu->scratch = malloc(TRI_CPU_SCRATCH * sizeof *cpu->scratch);
+    if (cpu == NULL || cpu->scratch == NULL) {
         free(cpu);
-        return tri_fail(TRI_NOMEM, "cannot get %zu bytes for the CPU backend's scratch",
-                        TRI_CPU_SCRATCH * sizeof(float));
+        tri_blas_room_give_back(threads);
+        return tri_fail(TRI_NOMEM, "cannot get %zu bytes for the CPU backend",
+                        sizeof *cpu + TRI_CPU_SCRATCH * sizeof(float));
     }
     cpu->threads = threads;
     cpu->simd = kernels_table(kernels);
@@ -172,6 +175,7 @@ void tri_cpu_close(struct tri_backend *backend)
     if (backend == NULL)
         return;
     struct tri_cpu *cpu = backend->ctx;
+    tri_blas_room_give_back(cpu->threads);
     free(cpu->scratch);
     free(cpu);
 }
