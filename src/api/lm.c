@@ -152,7 +152,7 @@ enum tri_status tri_lm_load(struct tri_lm *lm)
 
 enum tri_status tri_lm_init(struct tri_lm *lm, uint64_t seed)
 {
-    return tri_trainer_init(lm->trainer, seed);
+    return tri_trainer_init(lm->trainer, seed, NULL);
 }
 
 enum tri_status tri_lm_save(struct tri_lm *lm, const char *folder)

@@ -240,8 +240,6 @@ static enum tri_status open_folder(struct loop *l)
         return TRI_OK;
     if (resumed)
         TRI_TRY(tri_length_warn(run));
-    else if (strcmp(run->recipe->model.init, "random") == 0)
-        tri_info("weights: random, seed %" PRId64, run->recipe->train.seed);
     TRI_TRY(tri_metrics_open(&run->recipe->train, folder, run->state.step, &l->metrics));
     return tri_heartbeat_open(1.0, &run->heartbeat);
 }

@@ -150,18 +150,32 @@ static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose pu
 {
     struct tri_trainer_config config = tri_run_trainer_config(run, purpose);
     TRI_TRY(tri_trainer_open(&config, &run->trainer));
-    TRI_TRY(tri_arena_reserve(run->trainer->exec.arena, run->planned_bytes));
+    return tri_arena_reserve(run->trainer->exec.arena, run->planned_bytes);
+}
+
+enum tri_status tri_run_first_weights(struct tri_run *run)
+{
     if (strcmp(run->recipe->model.init, "random") == 0) {
-        if (purpose == TRI_RUN_EVAL)
-            tri_warn("model.init is random, so an untrained model is evaluated: for the one in "
-                     "model.name_or_path add --model.init checkpoint");
-        return tri_trainer_init(run->trainer, (uint64_t)run->recipe->train.seed);
+        struct tri_job job = {.show = NULL};
+        tri_info("weights: random, seed %" PRId64, run->recipe->train.seed);
+        return tri_trainer_init(run->trainer, (uint64_t)run->recipe->train.seed, &job);
     }
     struct tri_flat weights = tri_flat_weights(run->trainer);
     tri_info("weights: %s", run->model_folder);
     TRI_TRY(
         tri_facts_load(run->mesh.world, run->model, run->model_folder, tri_flat_sink, &weights));
     return tri_trainer_weights_loaded(run->trainer);
+}
+
+/* Training draws or loads its weights when it knows that there is no checkpoint to go on from. */
+static enum tri_status open_weights(struct tri_run *run, enum tri_run_purpose purpose)
+{
+    if (purpose == TRI_RUN_TRAIN)
+        return TRI_OK;
+    if (strcmp(run->recipe->model.init, "random") == 0)
+        tri_warn("model.init is random, so an untrained model is evaluated: for the one in "
+                 "model.name_or_path add --model.init checkpoint");
+    return tri_run_first_weights(run);
 }
 
 /* Ranks that the heads of the model leave over become replicas. */
@@ -199,6 +213,7 @@ static enum tri_status open_all(struct tri_run *run, enum tri_run_purpose purpos
         TRI_TRY(plan_steps(run));
     TRI_TRY(tri_run_plan_memory(run, purpose));
     TRI_TRY(open_trainer(run, purpose));
+    TRI_TRY(open_weights(run, purpose));
     TRI_TRY(tri_machine_measure_roof(run->backend, run->act, 0.2, &run->roof_flops));
     if (purpose == TRI_RUN_TRAIN)
         tri_info("product rate: %.4g GFLOP/s a rank, measured now; MFU and HFU are against it",

@@ -46,7 +46,8 @@ struct tri_run {
 };
 
 /* Open everything in the order in which a mistake is cheapest to find: model, machine, data,
- * memory, weights. Nothing is written. */
+ * memory. Nothing is written. Weights to evaluate are there; those to train are drawn or loaded by
+ * tri_run_train, which knows whether a checkpoint has others. */
 enum tri_status tri_run_open(struct tri_recipe *recipe, enum tri_run_purpose purpose,
                              struct tri_comm *world, struct tri_run **out);
 void tri_run_close(struct tri_run *run);

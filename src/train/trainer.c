@@ -2,9 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/minmax.h"
-#include "base/rng.h"
-
 enum tri_status tri_trainer_open(const struct tri_trainer_config *config, struct tri_trainer **out)
 {
     enum tri_status st;
@@ -16,6 +13,7 @@ enum tri_status tri_trainer_open(const struct tri_trainer_config *config, struct
     t->act = config->act;
     t->stat = config->act == TRI_F64 ? TRI_F64 : TRI_F32;
     t->clip = config->clip;
+    t->threads = (int)config->pass->threads;
     t->world = config->world;
     t->sequence = config->sequence;
     t->exec = (struct tri_exec){
@@ -90,47 +88,4 @@ enum tri_status tri_trainer_weights_loaded(struct tri_trainer *t)
                                   tri_view1(from, z->stat, run.count)));
     }
     return tri_zero_share_weights(t->zero);
-}
-
-static bool is_norm_weight(enum tri_role role)
-{
-    return role == TRI_NORM1_W || role == TRI_NORM2_W || role == TRI_FINAL_NORM_W ||
-           role == TRI_Q_NORM || role == TRI_K_NORM;
-}
-
-enum tri_status tri_trainer_init(struct tri_trainer *t, uint64_t seed)
-{
-    enum { BLOCK = 1 << 16 };
-    enum tri_status st = TRI_OK;
-    struct tri_flat flat = tri_flat_weights(t);
-    float *block = malloc(BLOCK * sizeof *block);
-    if (block == NULL)
-        return tri_fail(TRI_NOMEM, "no memory to draw weights");
-    for (int p = 0; p < t->model->num_params && st == TRI_OK; p++) {
-        const struct tri_param *param = &t->model->params[p];
-        int64_t width = param->num_dims == 2 ? param->dim[1] : 1;
-        int64_t rows_at_once = width < BLOCK ? BLOCK / width : 0;
-        if (rows_at_once == 0) {
-            st = tri_fail(TRI_UNSUPPORTED, "a parameter with rows of %lld elements",
-                          (long long)width);
-            break;
-        }
-        for (int64_t row = 0; row < param->dim[0] && st == TRI_OK; row += rows_at_once) {
-            int64_t rows = tri_min(param->dim[0] - row, rows_at_once);
-            int64_t n = rows * width;
-            if (!tri_zero_holds_rows(flat.zero, &flat.buffer, p, row, rows))
-                continue;
-#pragma omp parallel for schedule(static)
-            for (int64_t i = 0; i < n; i++)
-                block[i] =
-                    param->num_dims == 2
-                        ? (float)(t->model->arch.init_range *
-                                  tri_rng_normal(seed, (uint64_t)p, (uint64_t)(row * width + i)))
-                    : is_norm_weight(param->role) ? 1.0f
-                                                  : 0.0f;
-            st = tri_flat_sink(&flat, p, row, rows, block);
-        }
-    }
-    free(block);
-    return st != TRI_OK ? st : tri_trainer_weights_loaded(t);
 }

@@ -6,6 +6,7 @@
 #define TRI_TRAIN_TRAINER_H
 
 #include "base/arena.h"
+#include "base/job.h"
 #include "optim/optimizer.h"
 #include "pass/pass.h"
 
@@ -18,6 +19,7 @@ struct tri_trainer {
     struct tri_pass *pass;
     struct tri_pass *eval_pass; /* of evaluations: the same one, or one with whole sequences */
     double clip;                /* largest global gradient norm; 0: no clipping */
+    int threads;                /* that draw weights; 0: as many as there are cores */
     struct tri_comm *world;     /* all ranks; NULL: one rank. Not owned */
     struct tri_comm *sequence;  /* those that share this rank's sequences; NULL: nobody */
 };
@@ -45,8 +47,8 @@ void tri_trainer_close(struct tri_trainer *trainer);
 
 /* Draw random weights as Transformers does: normal with standard deviation arch.init_range for
  * matrices, ones for norms, zeros for biases. A weight depends only on seed, parameter and place.
- */
-enum tri_status tri_trainer_init(struct tri_trainer *trainer, uint64_t seed);
+ * draw.c. */
+enum tri_status tri_trainer_init(struct tri_trainer *trainer, uint64_t seed, struct tri_job *job);
 
 /* Set after weights were loaded through tri_flat_sink: makes the master copy equal to them. */
 enum tri_status tri_trainer_weights_loaded(struct tri_trainer *trainer);

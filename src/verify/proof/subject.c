@@ -104,7 +104,7 @@ static enum tri_status draw(const struct tri_subject *s, struct tri_trainer *t,
     float *weights = ctx;
     struct tri_flat flat = tri_flat_weights(t);
     (void)mesh;
-    TRI_TRY(tri_trainer_init(t, (uint64_t)s->run->recipe->train.seed));
+    TRI_TRY(tri_trainer_init(t, (uint64_t)s->run->recipe->train.seed, NULL));
     for (int p = 0; p < s->model->num_params; p++)
         TRI_TRY(tri_flat_source(&flat, p, 0, s->model->params[p].dim[0],
                                 weights + s->model->params[p].offset));
