@@ -1,6 +1,7 @@
 /* A limit on address space: refused before OpenBLAS would try for ever. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
