@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <utf8proc.h>
 
 #include "cli.h"
 #include "data/index.h"
 #include "data/pack.h"
+#include "inspect.h"
 #include "train/run.h"
 
 static double percent(double part, double whole)
@@ -92,7 +90,8 @@ static enum tri_status print_packing(const struct tri_run *run)
         printf("\npacking: %" PRId64 " sequence%s of at most %" PRId64
                " tokens, %.2f%% full, %.1f documents in each\n",
                stats->sequences, tri_plural(stats->sequences), stats->max_length,
-               100 * stats->packing, (double)stats->documents / (double)stats->sequences);
+               100 * stats->packing,
+               (double)tri_dataset_epoch(run->data).documents / (double)stats->sequences);
     return options->num_weights > 0 ? TRI_OK : print_strategies(index);
 }
 
@@ -139,6 +138,24 @@ static double count_sequences(const struct tri_run *run, double epochs)
     return count;
 }
 
+/* Where epochs have not all the same number of sequences, those of the first ones. */
+static void print_epochs(const struct tri_run *run)
+{
+    enum { SHOWN = 8 };
+    const double epochs = run->recipe->train.epochs;
+    const int64_t first = tri_dataset_sequences(run->data, 0);
+    const int64_t end = epochs > SHOWN ? SHOWN : (int64_t)ceil(epochs);
+    bool even = true;
+    for (int64_t epoch = 1; epoch < end; epoch++)
+        even = even && tri_dataset_sequences(run->data, epoch) == first;
+    if (even)
+        return;
+    printf("  each epoch makes its own sequences: ");
+    for (int64_t epoch = 0; epoch < end; epoch++)
+        printf("%s%" PRId64, epoch > 0 ? ", " : "", tri_dataset_sequences(run->data, epoch));
+    printf("%s\n", epochs > SHOWN ? ", ..." : "");
+}
+
 static enum tri_status print_steps(const struct tri_run *run)
 {
     const struct tri_train_options *train = &run->recipe->train;
@@ -149,7 +166,7 @@ static enum tri_status print_steps(const struct tri_run *run)
     const int64_t sequences = tri_dataset_sequences(run->data, 0);
     const double per_step = (double)train->micro_batch_size *
                             (double)train->gradient_accumulation_steps * (double)replicas;
-    printf("\nsteps: %.2f an epoch = %" PRId64 " sequence%s / (%" PRId64
+    printf("\nsteps: %.2f in the first epoch = %" PRId64 " sequence%s / (%" PRId64
            " micro_batch_size x %" PRId64 " gradient_accumulation_steps x %" PRId64 " replica%s)\n",
            (double)sequences / per_step, sequences, tri_plural(sequences), train->micro_batch_size,
            train->gradient_accumulation_steps, replicas, tri_plural(replicas));
@@ -166,137 +183,34 @@ static enum tri_status print_steps(const struct tri_run *run)
     const bool fills = (double)steps * per_step > count_sequences(run, train->epochs);
     printf("  epochs: %g, so %" PRId64 " step%s%s\n", train->epochs, steps, tri_plural(steps),
            fills ? "; the last one is filled up from the next epoch" : "");
+    if (tri_dataset_is_packed(run->data))
+        print_epochs(run);
     return TRI_OK;
 }
 
-/* ---- sequences -------------------------------------------------------------------------------
- */
-
-static bool in_colour(void)
+/* What is in the files, and what of it an epoch takes: by weights, and after data.overlength. */
+static void print_epoch(const struct tri_run *run)
 {
-    const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return isatty(STDOUT_FILENO) && (none == NULL || *none == '\0') &&
-           !(terminal != NULL && strcmp(terminal, "dumb") == 0);
-}
-
-/* C1 controls, and what changes the order of writing (UAX 9). */
-static bool is_command(utf8proc_int32_t point)
-{
-    return (point >= 0x80 && point < 0xA0) || point == 0x061C || point == 0x200E ||
-           point == 0x200F || (point >= 0x2028 && point <= 0x202E) ||
-           (point >= 0x2066 && point <= 0x2069);
-}
-
-/* Text from files may hold what a terminal takes for commands. */
-static void print_safely(const char *text, size_t bytes)
-{
-    for (size_t at = 0; at < bytes;) {
-        const unsigned char c = (unsigned char)text[at];
-        utf8proc_int32_t point;
-        const utf8proc_ssize_t read = utf8proc_iterate((const utf8proc_uint8_t *)text + at,
-                                                       (utf8proc_ssize_t)(bytes - at), &point);
-        const size_t size = read > 0 ? (size_t)read : 0; /* 0: no UTF-8 */
-        if (c < 0x80 ? (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F : size == 0)
-            printf("\\x%02X", c);
-        else if (size > 1 && is_command(point))
-            printf("\\u%04" PRIX32, (uint32_t)point);
-        else
-            fwrite(text + at, 1, size, stdout);
-        at += size > 0 ? size : 1;
-    }
-}
-
-/* A run of tokens that are all trained, or all not. */
-static void print_run(const struct tri_tokenizer *tokenizer, const int32_t *ids, int64_t count,
-                      bool trained, bool colour)
-{
-    struct tri_text text = {0};
-    printf("%s", trained ? colour ? "\033[32m" : "[" : colour ? "\033[2m" : "");
-    if (tokenizer != NULL && tokenizer->decode(tokenizer, ids, count, false, &text) == TRI_OK &&
-        !text.failed) {
-        print_safely(tri_text_data(&text), text.bytes);
-    } else { /* data that was tokenized elsewhere */
-        tri_error_clear();
-        for (int64_t i = 0; i < count; i++)
-            printf("%s%" PRId32, i > 0 ? " " : "", ids[i]);
-    }
-    printf("%s", colour ? "\033[0m" : trained ? "]" : "");
-    tri_text_free(&text);
-}
-
-/* A token is trained when the one before it has it as its label. */
-static bool is_trained(const struct tri_batch *batch, int64_t begin, int64_t t)
-{
-    return t > begin && batch->labels[t - 1] >= 0;
-}
-
-static void print_document(const struct tri_run *run, const struct tri_batch *batch, int64_t begin,
-                           int64_t end, bool colour)
-{
-    for (int64_t t = begin; t < end;) {
-        const bool trained = is_trained(batch, begin, t);
-        int64_t next = t + 1;
-        while (next < end && is_trained(batch, begin, next) == trained)
-            next++;
-        print_run(run->tokenizer, batch->ids + t, next - t, trained, colour);
-        t = next;
-    }
-}
-
-static void print_sequence(const struct tri_run *run, const struct tri_batch *batch, int64_t number,
-                           int64_t tokens, bool colour)
-{
-    printf("\nsequence %" PRId64 ": %" PRId64 " token%s, %" PRId64 " trained, %" PRId64
-           " document%s\n",
-           number, batch->num_tokens, tri_plural(batch->num_tokens), batch->num_trained,
-           batch->num_docs, tri_plural(batch->num_docs));
-    for (int64_t d = 0; d < batch->num_docs; d++) {
-        const int64_t begin = batch->doc_begin[d], end = batch->doc_begin[d + 1];
-        if (begin >= tokens)
-            break;
-        if (batch->num_docs > 1)
-            printf("-- document %" PRId64 ", %" PRId64 " token%s\n", d, end - begin,
-                   tri_plural(end - begin));
-        print_document(run, batch, begin, end < tokens ? end : tokens, colour);
-        printf("\n");
-    }
-    if (batch->num_tokens > tokens)
-        printf("... and %" PRId64 " token%s more (--tokens shows them)\n",
-               batch->num_tokens - tokens, tri_plural(batch->num_tokens - tokens));
-}
-
-static enum tri_status print_sequences(struct tri_run *run, int64_t samples, int64_t tokens)
-{
-    struct tri_batch batch;
-    const bool colour = in_colour();
-    const int64_t all = tri_dataset_sequences(run->data, 0);
-    if (samples == 0)
-        return TRI_OK;
-    printf("\nthe first sequences of training; what is trained is %s (never the first token\n"
-           "of a document, which nothing comes before)\n",
-           colour ? "in \033[32mcolour\033[0m" : "in [brackets]");
-    TRI_TRY(tri_batch_open(tri_dataset_max_sequence(run->data), &batch));
-    enum tri_status st = TRI_OK;
-    for (int64_t i = 0; st == TRI_OK && i < samples && i < all; i++) {
-        tri_batch_clear(&batch);
-        st = tri_dataset_read(run->data, 0, i, &batch);
-        if (st == TRI_OK)
-            print_sequence(run, &batch, i, tokens, colour);
-    }
-    tri_batch_close(&batch);
-    return st;
+    const struct tri_data_stats *stats = tri_dataset_stats(run->data);
+    const struct tri_record_counts epoch = tri_dataset_epoch(run->data);
+    const bool weighted = run->recipe->data.num_weights > 0;
+    const bool split = stats->overlong > 0 && run->recipe->data.overlength == TRI_OVERLENGTH_SPLIT;
+    printf("%" PRId64 " file%s, %" PRId64 " sample%s; an epoch ", stats->files,
+           tri_plural(stats->files), stats->samples, tri_plural(stats->samples));
+    if (weighted || stats->epoch_samples != stats->samples)
+        printf("%shas %" PRId64 " %s%s and ", weighted ? "(by data.weights) " : "",
+               stats->epoch_samples, split ? "piece" : "sample", tri_plural(stats->epoch_samples));
+    printf("trains on %" PRId64 " of %" PRId64 " tokens (%.1f%%)\n", epoch.trained,
+           stats->epoch_tokens, percent((double)epoch.trained, (double)stats->epoch_tokens));
 }
 
 enum tri_status tri_cli_inspect(struct tri_run *run, int64_t samples, int64_t tokens)
 {
     const struct tri_data_stats *stats = tri_dataset_stats(run->data);
-    printf("%" PRId64 " file%s, %" PRId64 " sample%s; an epoch trains on %" PRId64 " of %" PRId64
-           " tokens (%.1f%%)\n",
-           stats->files, tri_plural(stats->files), stats->samples, tri_plural(stats->samples),
-           stats->trained, stats->tokens, percent((double)stats->trained, (double)stats->tokens));
+    print_epoch(run);
     print_lengths(stats);
     print_policies(run);
     TRI_TRY(print_packing(run));
     TRI_TRY(print_steps(run));
-    return print_sequences(run, samples, tokens);
+    return tri_cli_inspect_sequences(run, samples, tokens);
 }

@@ -22,6 +22,7 @@ struct tri_dataset {
     struct tri_cache *cache; /* NULL: samples are read from the files */
     struct tri_index index;
     struct tri_order order;
+    struct tri_record_counts epoch; /* the first */
     uint64_t identity;
 };
 
@@ -93,7 +94,7 @@ static enum tri_status make_index(struct tri_dataset *dataset,
     enum tri_status st =
         tri_cache_choose(options, shared, &dataset->files, &dataset->rules, &dataset->cache);
     if (st == TRI_OK && dataset->cache)
-        st = tri_cache_index(dataset->cache, &dataset->files, options->max_length,
+        st = tri_cache_index(dataset->cache, &dataset->files, &dataset->rules, options->max_length,
                              options->overlength, &dataset->index);
     else if (st == TRI_OK)
         st = tri_data_files_unpack(&dataset->files, options->cache_dir);
@@ -121,7 +122,7 @@ static enum tri_status open_parts(struct tri_dataset *dataset,
     TRI_TRY(tri_order_open(&dataset->index, &mixture, &rules, &dataset->order));
 
     struct tri_data_stats *stats = &dataset->index.stats;
-    tri_mixture_count(&dataset->order.mixture, &dataset->index);
+    dataset->epoch = tri_mixture_count(&dataset->order.mixture, &dataset->index);
     stats->sequences = tri_order_sequences(&dataset->order, 0);
     stats->packing =
         (double)stats->epoch_tokens / ((double)stats->sequences * (double)stats->max_length);
@@ -145,6 +146,7 @@ enum tri_status tri_dataset_open(const struct tri_data_options *options, char *c
         .train_inputs = !options->mask_inputs,
         .format = options->format,
         .skip_bad = options->on_bad_sample == TRI_BAD_SKIP,
+        .keep_counts = options->num_weights > 0,
     };
     enum tri_status st = tri_chat_rules_open(options, target->model_folder, &dataset->chat);
     dataset->rules.chat = dataset->chat;
@@ -177,6 +179,11 @@ const struct tri_data_stats *tri_dataset_stats(const struct tri_dataset *dataset
     return &dataset->index.stats;
 }
 
+struct tri_record_counts tri_dataset_epoch(const struct tri_dataset *dataset)
+{
+    return dataset->epoch;
+}
+
 const struct tri_index *tri_dataset_index(const struct tri_dataset *dataset)
 {
     return &dataset->index;
@@ -191,9 +198,10 @@ void tri_dataset_report(const struct tri_dataset *dataset, const char *title)
              tri_plural(stats->samples), stats->longest, tri_plural(stats->longest), stats->tokens,
              tri_plural(stats->tokens), stats->trained);
     if (!tri_mixture_is_plain(&dataset->order.mixture))
-        tri_info("%s: by data.weights an epoch has %" PRId64 " sample%s, %" PRId64 " token%s",
+        tri_info("%s: by data.weights an epoch has %" PRId64 " sample%s, %" PRId64 " token%s, "
+                 "%" PRId64 " of them trained",
                  title, stats->epoch_samples, tri_plural(stats->epoch_samples), stats->epoch_tokens,
-                 tri_plural(stats->epoch_tokens));
+                 tri_plural(stats->epoch_tokens), dataset->epoch.trained);
     if (dataset->order.pack)
         tri_info("%s: packed into %" PRId64 " sequence%s of at most %" PRId64
                  " tokens, %.1f%% full",

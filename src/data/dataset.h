@@ -35,6 +35,9 @@ void tri_dataset_close(struct tri_dataset *dataset); /* NULL is allowed */
 /* Counts, and what the over-length policy took away. */
 const struct tri_data_stats *tri_dataset_stats(const struct tri_dataset *dataset);
 
+/* Of the first epoch, as often as data.weights say. Its samples and tokens are among the counts. */
+struct tri_record_counts tri_dataset_epoch(const struct tri_dataset *dataset);
+
 /* Print them through the log, lost tokens as a warning. */
 void tri_dataset_report(const struct tri_dataset *dataset, const char *title);
 

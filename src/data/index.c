@@ -127,7 +127,7 @@ enum tri_status tri_index_watch(const struct tri_data_files *files,
         .files = files,
         .rules = rules,
         .rule = {.limit = max_length > 0 ? max_length : INT64_MAX, .policy = overlength},
-        .index = {.identity = TRI_HASH_START},
+        .index = {.identity = TRI_HASH_START, .keep_counts = rules->keep_counts},
         .watch = watch,
         .ahead = ahead,
         .begin = tri_clock(),
@@ -161,5 +161,6 @@ enum tri_status tri_index_watch(const struct tri_data_files *files,
 void tri_index_close(struct tri_index *index)
 {
     free(index->records);
+    free(index->counts);
     memset(index, 0, sizeof *index);
 }

@@ -1,8 +1,8 @@
 /* Where every sample is and how long it is: the first pass over the data.
  *
  * Files are mapped and looked at once, from front to back, and let go again: an index costs
- * 32 bytes a sample, and never the size of the data. Every sample is checked here, so that bad
- * data stops a run before it starts and with the line that is wrong.
+ * 32 bytes a sample (48 with rules->keep_counts), and never the size of the data. Every sample is
+ * checked here, so that bad data stops a run before it starts and with the line that is wrong.
  *
  * With rules->skip_bad a bad sample is counted and passed over instead. All lines of a file have
  * one format, that of the first.
@@ -33,6 +33,8 @@ struct tri_record {
 
 struct tri_index {
     struct tri_record *records;
+    struct tri_record_counts *counts; /* (count) of each record; NULL: rules->keep_counts is not */
+    bool keep_counts;
     int64_t count;
     int64_t capacity;
     struct tri_data_stats stats; /* all but sequences and packing */

@@ -7,18 +7,31 @@
 #include "data/options.h"
 
 _Static_assert(sizeof(struct tri_record) == 32, "an index costs 32 bytes a sample");
+_Static_assert(sizeof(struct tri_record_counts) == 16, "and 16 with the counts of each");
+
+static enum tri_status make_room(struct tri_index *index)
+{
+    const int64_t capacity = index->capacity ? index->capacity + index->capacity / 2 : 1024;
+    struct tri_record *records = realloc(index->records, (size_t)capacity * sizeof *records);
+    if (records)
+        index->records = records;
+    struct tri_record_counts *counts =
+        index->keep_counts ? realloc(index->counts, (size_t)capacity * sizeof *counts) : NULL;
+    if (counts)
+        index->counts = counts;
+    if (!records || (index->keep_counts && !counts))
+        return tri_fail(TRI_NOMEM, "no memory for an index of %" PRId64 " samples", capacity);
+    index->capacity = capacity;
+    return TRI_OK;
+}
 
 static enum tri_status push(struct tri_index *index, struct tri_record record, int64_t documents,
                             int64_t trained)
 {
-    if (index->count == index->capacity) {
-        const int64_t capacity = index->capacity ? index->capacity + index->capacity / 2 : 1024;
-        struct tri_record *records = realloc(index->records, (size_t)capacity * sizeof *records);
-        if (!records)
-            return tri_fail(TRI_NOMEM, "no memory for an index of %" PRId64 " samples", capacity);
-        index->records = records;
-        index->capacity = capacity;
-    }
+    if (index->count == index->capacity)
+        TRI_TRY(make_room(index));
+    if (index->counts)
+        index->counts[index->count] = (struct tri_record_counts){documents, trained};
     index->records[index->count++] = record;
     struct tri_data_stats *stats = &index->stats;
     stats->pieces++;

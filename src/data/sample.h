@@ -36,6 +36,7 @@ struct tri_sample_rules {
     const struct tri_chat_rules *chat;     /* NULL: conversations are refused */
     struct tri_columns *columns;           /* unread columns are noted here; NULL: nowhere */
     bool skip_bad;                         /* an index passes over bad samples and counts them */
+    bool keep_counts;                      /* an index keeps those of every record */
 };
 
 struct tri_sample {

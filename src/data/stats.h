@@ -10,6 +10,12 @@ struct tri_policy_loss {
     int64_t tokens, trained;
 };
 
+/* What else an epoch that takes some records more often than others has to count; members as below.
+ */
+struct tri_record_counts {
+    int64_t documents, trained;
+};
+
 enum { TRI_LENGTH_CLASSES = 40, TRI_POLICIES = 4 };
 
 struct tri_data_stats {
@@ -20,7 +26,8 @@ struct tri_data_stats {
     int64_t bad;      /* samples that were passed over (data.on_bad_sample: skip) */
     int64_t longest;  /* tokens of the longest sample */
     int64_t lengths[TRI_LENGTH_CLASSES]; /* samples of 2^i to 2^(i + 1) - 1 tokens */
-    /* What one epoch trains on, after the over-length policy. */
+    /* What one epoch trains on, after the over-length policy; with data.weights, as if all were 1.
+     */
     int64_t pieces;    /* samples, or parts of split ones */
     int64_t documents; /* runs of tokens that do not see each other */
     int64_t tokens;

@@ -71,14 +71,22 @@ uint64_t tri_mixture_hash(const struct tri_mixture *mixture, uint64_t hash)
     return hash;
 }
 
-void tri_mixture_count(const struct tri_mixture *mixture, struct tri_index *index)
+struct tri_record_counts tri_mixture_count(const struct tri_mixture *mixture,
+                                           struct tri_index *index)
 {
     struct tri_data_stats *stats = &index->stats;
+    struct tri_record_counts epoch = {stats->documents, stats->trained};
     stats->epoch_samples = tri_mixture_places(mixture, 0);
     stats->epoch_tokens = stats->tokens;
     if (tri_mixture_is_plain(mixture))
-        return;
+        return epoch;
+    epoch = (struct tri_record_counts){0, 0};
     stats->epoch_tokens = 0;
-    for (int64_t place = 0; place < stats->epoch_samples; place++)
-        stats->epoch_tokens += index->records[tri_mixture_record(mixture, 0, place)].tokens;
+    for (int64_t place = 0; place < stats->epoch_samples; place++) {
+        const int64_t number = tri_mixture_record(mixture, 0, place);
+        stats->epoch_tokens += index->records[number].tokens;
+        epoch.documents += index->counts[number].documents;
+        epoch.trained += index->counts[number].trained;
+    }
+    return epoch;
 }

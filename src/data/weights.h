@@ -18,7 +18,9 @@ bool tri_mixture_is_plain(const struct tri_mixture *mixture);
 /* Mix the weights into a hash. Those of a plain mixture change nothing. */
 uint64_t tri_mixture_hash(const struct tri_mixture *mixture, uint64_t hash);
 
-/* Count the samples and tokens of epoch 0 (epoch_samples, epoch_tokens). */
-void tri_mixture_count(const struct tri_mixture *mixture, struct tri_index *index);
+/* Count epoch 0: its samples and tokens into the statistics of the index (epoch_samples,
+ * epoch_tokens), the rest is returned. The index has kept counts unless the mixture is plain. */
+struct tri_record_counts tri_mixture_count(const struct tri_mixture *mixture,
+                                           struct tri_index *index);
 
 #endif

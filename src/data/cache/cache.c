@@ -138,13 +138,15 @@ static enum tri_status add_part(struct tri_index *index, struct tri_length_rule 
 }
 
 enum tri_status tri_cache_index(const struct tri_cache *cache, const struct tri_data_files *files,
-                                int64_t max_length, int overlength, struct tri_index *out)
+                                const struct tri_sample_rules *rules, int64_t max_length,
+                                int overlength, struct tri_index *out)
 {
     struct tri_length_rule rule = {.limit = max_length > 0 ? max_length : INT64_MAX,
                                    .policy = overlength};
     const struct tri_index_place *end = &cache->parts[cache->num_parts - 1].place;
     struct tri_index index = {.stats = {.files = files->count, .bad = end->stats.bad},
-                              .identity = end->identity};
+                              .identity = end->identity,
+                              .keep_counts = rules->keep_counts};
     enum tri_status st = TRI_OK;
     for (int64_t i = 0; st == TRI_OK && i < cache->num_parts; i++)
         st = add_part(&index, &rule, files, &cache->parts[i], (uint64_t)i);

@@ -53,7 +53,8 @@ void tri_cache_close(struct tri_cache *cache); /* NULL is allowed */
 
 /* The same index as tri_index_open, but for where its records say that samples are. */
 enum tri_status tri_cache_index(const struct tri_cache *cache, const struct tri_data_files *files,
-                                int64_t max_length, int overlength, struct tri_index *out);
+                                const struct tri_sample_rules *rules, int64_t max_length,
+                                int overlength, struct tri_index *out);
 
 /* The sample of a record of that index, in place: it must not be closed, and lives until the next
  * one is asked for. Of its tokens the record's, from `first` on, may be looked at. Not for several

@@ -52,6 +52,46 @@ static void inspect_tells_what_training_will_see(void **state)
     assert_false(has("out")); /* nothing is written */
 }
 
+/* Ten texts of 5 tokens, one of 11 that is too long, and three of 7: the first source twice, half
+ * of the second. */
+static void inspect_counts_by_weights(void **state)
+{
+    (void)state;
+    FILE *file = fopen(in_scratch("train.jsonl"), "w");
+    assert_non_null(file);
+    for (int i = 0; i < 10; i++)
+        fprintf(file, "{\"text\": \"%03d\"}\n", i);
+    fputs("{\"text\": \"too long.\"}\n", file);
+    assert_int_equal(fclose(file), 0);
+    put_text(in_scratch("second.jsonl"), "{\"text\": \"12345\"}\n{\"text\": \"12345\"}\n"
+                                         "{\"text\": \"12345\"}\n");
+    char sources[2 * PROGRAM_PATH + 8];
+    snprintf(sources, sizeof sources, "[%s, %s]", kept(0, "train.jsonl"), kept(1, "second.jsonl"));
+    const char *const extra[] = {"-n",
+                                 "0",
+                                 "--data.sources",
+                                 sources,
+                                 "--data.weights",
+                                 "[2, 0.5]",
+                                 "--data.max_length",
+                                 "10",
+                                 "--data.overlength",
+                                 "drop",
+                                 "--data.pack_samples",
+                                 "false",
+                                 "--epochs",
+                                 "3",
+                                 "--train_iters",
+                                 "0",
+                                 NULL};
+    data("inspect", NULL, extra);
+    assert_finished_well(&f);
+    shows("2 files, 14 samples; an epoch (by data.weights) has 21 samples and trains on 86 of 107 "
+          "tokens (80.4%)\n");
+    shows("steps: 21.00 in the first epoch = 21 sequences / ");
+    shows("  epochs: 3, so 64 steps\n  each epoch makes its own sequences: 21, 22, 21\n");
+}
+
 /* The steps that inspect counts are those that training takes. */
 static void inspect_counts_the_steps_of_training(void **state)
 {
@@ -286,6 +326,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PROJECT_TEST(inspect_tells_what_training_will_see),
+        PROJECT_TEST(inspect_counts_by_weights),
         PROJECT_TEST(inspect_counts_the_steps_of_training),
         PROJECT_TEST(inspect_shows_masks),
         PROJECT_TEST(inspect_shows_what_terminals_would_obey),

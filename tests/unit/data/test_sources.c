@@ -227,6 +227,25 @@ static int count_of(const int *ids, int64_t count, int id)
     return found;
 }
 
+/* The counts of the first epoch are those of its sequences. */
+static void assert_counts_of_epoch(struct tri_dataset *dataset)
+{
+    struct tri_batch batch;
+    const struct tri_record_counts epoch = tri_dataset_epoch(dataset);
+    int64_t documents = 0, trained = 0;
+    assert_int_equal(tri_batch_open(tri_dataset_max_sequence(dataset), &batch), TRI_OK);
+    for (int64_t i = 0; i < tri_dataset_sequences(dataset, 0); i++) {
+        tri_batch_clear(&batch);
+        assert_int_equal(tri_dataset_read(dataset, 0, i, &batch), TRI_OK);
+        documents += batch.num_docs;
+        trained += batch.num_trained;
+    }
+    tri_batch_close(&batch);
+    assert_int_equal(epoch.documents, documents);
+    assert_int_equal(epoch.trained, trained);
+    assert_true(trained != tri_dataset_stats(dataset)->trained);
+}
+
 /* Sources of 10 and 20 samples with weights 2 and 0.25: an epoch has 20 and 5 of them, and after
  * four epochs every sample of the second was seen once. */
 static void test_weights(void **state)
@@ -256,6 +275,7 @@ static void test_weights(void **state)
         if (tri_dataset_open(&options, (char *[]){a, b}, 2, &target, &dataset) != TRI_OK)
             fail_msg("%s", tri_error_text());
         assert_int_equal(tri_dataset_stats(dataset)->epoch_samples, EPOCH);
+        assert_counts_of_epoch(dataset);
         memset(seen, 0, sizeof seen);
         for (int64_t epoch = 0; epoch < 4; epoch++) {
             assert_int_equal(read_epoch(dataset, epoch, ids, EPOCH + 1), EPOCH);
