@@ -42,6 +42,10 @@ enum tri_status tri_checkpoint_list(const char *folder, bool clean, int64_t **st
         char path[TRI_CHECKPOINT_PATH];
         if (sscanf(entry->d_name, "checkpoint-%lld%n", &step, &used) != 1 || step < 0)
             continue;
+        char exact[40]; /* not checkpoint-+5 or checkpoint-005, which no save makes */
+        int length = snprintf(exact, sizeof exact, "checkpoint-%lld", step);
+        if (length != used || strncmp(exact, entry->d_name, (size_t)used) != 0)
+            continue;
         st = tri_checkpoint_path(path, folder, entry->d_name, 0, "");
         if (st == TRI_OK && strcmp(entry->d_name + used, ".tmp") == 0 && clean)
             st = tri_remove_folder(path); /* an interrupted save */

@@ -86,7 +86,7 @@ static bool had_sums(const char *folder)
     return had;
 }
 
-static enum tri_status load(struct tri_run *run, const char *path)
+static enum tri_status load(struct tri_run *run, const char *path, int64_t step)
 {
     struct tri_sums *sums = NULL;
     TRI_TRY(tri_sums_load(path, &sums));
@@ -99,6 +99,11 @@ static enum tri_status load(struct tri_run *run, const char *path)
     enum tri_status st = agree_on_sums(run->mesh.world, sums);
     if (st == TRI_OK)
         st = tri_state_load(run, path, sums);
+    if (st == TRI_OK && run->state.step != step)
+        st = tri_fail(TRI_INVALID,
+                      "%s/trainer_state.json is of step %" PRId64 ", which the folder's name does "
+                      "not say: rename it to checkpoint-%" PRId64 ", or move it away",
+                      path, run->state.step, run->state.step);
     if (st == TRI_OK && tri_mesh_is_first(&run->mesh))
         st = compare_others(sums, path);
     tri_sums_close(sums);
@@ -148,7 +153,7 @@ enum tri_status tri_checkpoint_resume(struct tri_run *run, bool *resumed)
                         "%s is there already and checkpoint.auto_resume is false: choose another "
                         "checkpoint.output_dir, or remove it",
                         path);
-    enum tri_status st = load(run, path);
+    enum tri_status st = load(run, path, newest);
     if (st == TRI_IO || st == TRI_FORMAT)
         return fail_to_resume(st, newest, before);
     TRI_TRY(st);

@@ -178,6 +178,28 @@ static void checkpoints_of_earlier_versions_are_believed(void **state)
     assert_non_null(strstr(f.err, "resumed from"));
 }
 
+static void move_in_scratch(const char *from, const char *to)
+{
+    char path[PROGRAM_PATH];
+    snprintf(path, sizeof path, "%s/%s", scratch, from);
+    assert_int_equal(rename(path, in_scratch(to)), 0);
+}
+
+static void a_folder_with_the_name_of_another_step(void **state)
+{
+    (void)state;
+    train_half();
+    move_in_scratch("out/checkpoint-5", "out/checkpoint-6");
+    project_run("train", NULL, NULL, &f);
+    assert_one_error(&f, "checkpoint-6/trainer_state.json is of step 5");
+    assert_one_error(&f, "rename it to checkpoint-5");
+    move_in_scratch("out/checkpoint-6", "out/checkpoint-+6"); /* which is no name of ours */
+    project_run("train", NULL, NULL, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "resumed from"));
+    assert_non_null(strstr(f.err, "checkpoint-3"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +212,7 @@ int main(void)
         PROJECT_TEST(a_bit_of_the_hashes),
         PROJECT_TEST(files_that_a_resume_does_not_read),
         PROJECT_TEST(hashes_that_were_there),
+        PROJECT_TEST(a_folder_with_the_name_of_another_step),
         PROJECT_TEST(checkpoints_of_earlier_versions_are_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
