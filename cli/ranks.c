@@ -206,7 +206,7 @@ static enum tri_status check_launch(const struct tri_launch_info *launch,
         return tri_fail(
             TRI_UNSUPPORTED,
             "torchrun starts GPU ranks, and this is the CPU: use `trireme ... --ranks %d` "
-            "or `mpirun -np %d trireme ...`",
+            "or `mpirun -np %d trireme ...`; unset RANK and WORLD_SIZE if they were left over",
             launch->ranks, launch->ranks);
     return TRI_OK;
 }
