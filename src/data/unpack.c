@@ -108,16 +108,10 @@ static enum tri_status write_copy(const char *path, enum tri_coding coding, bool
 /* Is there a copy, the one that was made? */
 static enum tri_status find_copy(const char *copy, const char *sum, bool *out)
 {
-    bool same;
-    if (!tri_path_exists(copy) || !tri_path_exists(sum)) {
-        *out = false;
+    *out = false;
+    if (!tri_path_exists(copy) || !tri_path_exists(sum))
         return TRI_OK;
-    }
-    TRI_TRY(tri_copy_is_as_made(copy, sum, &same));
-    if (!same)
-        tri_warn("%s is damaged and is unpacked again", copy);
-    *out = same;
-    return TRI_OK;
+    return tri_copy_is_as_made(copy, sum, out);
 }
 
 /* Held by whoever unpacks; goes with the process that has it. */
@@ -158,6 +152,8 @@ static enum tri_status make_copy(const char *path, enum tri_coding coding, bool 
         goto free_sum;
     TRI_TRY_GOTO(st, lock(copy, &fd), free_sum);
     st = find_copy(copy, sum, &there); /* somebody else may have made it */
+    if (st == TRI_OK && !there && tri_path_exists(copy) && tri_path_exists(sum))
+        tri_warn("%s is damaged and is unpacked again", copy);
     if (st == TRI_OK && !there)
         st = write_both(path, coding, list, map, copy, sum);
     (void)close(fd);
