@@ -1,5 +1,6 @@
 #include "train/heartbeat.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "train/stop.h"
 
 struct tri_heartbeat {
     pthread_t thread;
@@ -19,23 +21,55 @@ struct tri_heartbeat {
     bool end;
     char news[256]; /* empty: at rest */
     double since;   /* clock of the news */
+
+    const char *stop_after, *stop_then; /* see tri_heartbeat_stop_after */
+    double stop_end;
+    bool answered, answered_typed;
 };
+
+static const double look_seconds = 0.1; /* between looks for a stop signal */
+
+/* A signal is obeyed at a boundary of the work; that it was heard is said at once, or people send
+ * another one. */
+static void answer(struct tri_heartbeat *heartbeat)
+{
+    const int number = tri_stop_requested();
+    const bool typed = tri_stop_typed();
+    char eta[48] = "", left[24];
+    if (number == 0 || heartbeat->stop_after == NULL ||
+        (heartbeat->answered && heartbeat->answered_typed == typed))
+        return;
+    if (isfinite(heartbeat->stop_end))
+        snprintf(eta, sizeof eta, " (eta %s)",
+                 tri_duration_text(fmax(heartbeat->stop_end - tri_clock(), 0), left));
+    tri_info("%s: stopping after %s%s%s%s", tri_stop_name(number), heartbeat->stop_after, eta,
+             heartbeat->stop_then, typed ? "; Ctrl-C again ends now without saving" : "");
+    heartbeat->answered = true;
+    heartbeat->answered_typed = typed;
+}
 
 /* The lock is held while a beat is printed, so that nothing is printed after a rest. */
 static void *beat(void *ctx)
 {
     struct tri_heartbeat *heartbeat = ctx;
+    const double pause = fmin(heartbeat->seconds, look_seconds);
+    double beat_at = tri_clock() + heartbeat->seconds;
     pthread_mutex_lock(&heartbeat->lock);
     while (!heartbeat->end) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
-        const double next =
-            (double)until.tv_sec + 1e-9 * (double)until.tv_nsec + heartbeat->seconds;
+        const double next = (double)until.tv_sec + 1e-9 * (double)until.tv_nsec + pause;
         until.tv_sec = (time_t)next;
         until.tv_nsec = (long)((next - (double)until.tv_sec) * 1e9);
         pthread_cond_timedwait(&heartbeat->ended, &heartbeat->lock, &until);
+        if (heartbeat->end)
+            break;
+        answer(heartbeat);
+        if (tri_clock() < beat_at)
+            continue;
+        beat_at = tri_clock() + heartbeat->seconds;
         char ago[24];
-        if (heartbeat->news[0] != '\0' && !heartbeat->end)
+        if (heartbeat->news[0] != '\0')
             tri_progress("%s (%s ago)", heartbeat->news,
                          tri_duration_text(tri_clock() - heartbeat->since, ago));
     }
@@ -115,5 +149,17 @@ void tri_heartbeat_rest(struct tri_heartbeat *heartbeat)
         return;
     pthread_mutex_lock(&heartbeat->lock);
     heartbeat->news[0] = '\0';
+    pthread_mutex_unlock(&heartbeat->lock);
+}
+
+void tri_heartbeat_stop_after(struct tri_heartbeat *heartbeat, const char *what, const char *then,
+                              double end)
+{
+    if (heartbeat == NULL)
+        return;
+    pthread_mutex_lock(&heartbeat->lock);
+    heartbeat->stop_after = what;
+    heartbeat->stop_then = then;
+    heartbeat->stop_end = end;
     pthread_mutex_unlock(&heartbeat->lock);
 }

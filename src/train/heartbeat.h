@@ -18,6 +18,13 @@ void tri_heartbeat_close(struct tri_heartbeat *heartbeat); /* NULL is allowed, h
 void tri_heartbeat_say(struct tri_heartbeat *heartbeat, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* What a stop signal waits for now, such as "this step", what comes `then` ("" or ", then saving"),
+ * and the clock at which it should be over (NAN: not known). The heartbeat's thread answers the
+ * first signal with that, within a tenth of a second; so does it the first Ctrl-C at the terminal,
+ * with what a second one does. NULL: a signal waits for the next work. The texts must stay. */
+void tri_heartbeat_stop_after(struct tri_heartbeat *heartbeat, const char *what, const char *then,
+                              double end);
+
 /* Nothing is at work: stay silent until the next news. */
 void tri_heartbeat_rest(struct tri_heartbeat *heartbeat);
 

@@ -30,22 +30,6 @@ struct loop {
     int64_t stop;     /* the signal that all ranks agreed to obey, or 0 */
 };
 
-void tri_run_report(void *ctx, const char *phase, int64_t layer, int64_t chunk, double part_done)
-{
-    struct tri_run *run = ctx;
-    char eta[24];
-    if (run->evaluating)
-        return; /* eval.c tells its own progress */
-    if (part_done <= 0)
-        run->micro_start = tri_clock();
-    double left = (tri_clock() - run->micro_start) * (1 - part_done) / part_done; /* or nothing */
-    tri_heartbeat_say(run->heartbeat,
-                      "step %" PRId64 ": %s, layer %" PRId64 "/%" PRId64 ", chunk %" PRId64
-                      ", %.0f%% of the micro-batch, eta %s",
-                      run->state.step + 1, phase, layer + 1, run->model->arch.num_layers, chunk + 1,
-                      100.0 * part_done, tri_duration_text(left, eta));
-}
-
 /* Wait until all ranks are here, at the same step. */
 static enum tri_status meet(const struct loop *l, const char *what)
 {
@@ -59,8 +43,10 @@ static enum tri_status save(struct loop *l)
         return TRI_OK;
     if (l->first)
         TRI_TRY(tri_metrics_sync(l->metrics));
+    tri_heartbeat_stop_after(l->run->heartbeat, "this save", "", NAN);
     TRI_TRY(tri_checkpoint_save(l->run));
     TRI_TRY(meet(l, "the saved step"));
+    tri_heartbeat_stop_after(l->run->heartbeat, NULL, NULL, NAN);
     l->saved = true;
     l->last_save = tri_clock();
     return TRI_OK;
@@ -92,6 +78,8 @@ static enum tri_status evaluate(struct loop *l)
     if (interval == 0 || l->run->eval == NULL || l->run->state.step % interval != 0)
         return TRI_OK;
     TRI_TRY(tri_run_eval(l->run, &result));
+    if (result.stop != 0)
+        return TRI_OK; /* it is obeyed below, as between steps */
     print_eval(l->run, &result);
     return l->metrics == NULL ? TRI_OK : tri_metrics_eval(l->metrics, l->run, &result);
 }
@@ -127,13 +115,13 @@ static enum tri_status step(struct loop *l)
     double start = tri_clock();
     if (o->overfit_first_batch)
         TRI_TRY(tri_loader_seek(run->loader, (struct tri_data_position){0, 0}));
+    tri_work_step(run, o->gradient_accumulation_steps);
     TRI_TRY(next_data(l, &data));
     double lr = tri_schedule_rate(&run->schedule, run->state.step + 1);
     tri_arena_restart_trace(run->trainer->exec.arena);
     const enum tri_status st =
         tri_train_step(run->trainer, data.batches, data.num_batches, lr, &stats);
-    tri_heartbeat_rest(run->heartbeat);
-    tri_progress_end();
+    tri_work_end(run);
     TRI_TRY(st);
     struct tri_run_state *s = &run->state;
     s->step++;
@@ -200,7 +188,7 @@ static enum tri_status finish(struct loop *l)
             tri_metrics_last_step(l->metrics, run);
         TRI_TRY(save(l));
         tri_info("stopped by %s after step %" PRId64 "; the same command goes on from here",
-                 strsignal((int)l->stop), run->state.step);
+                 tri_stop_name((int)l->stop), run->state.step);
         return TRI_OK;
     }
     if (!run->recipe->checkpoint.save_end_of_training)
@@ -214,6 +202,7 @@ static enum tri_status finish(struct loop *l)
                  run->state.step);
         return TRI_OK;
     }
+    tri_heartbeat_stop_after(run->heartbeat, "the export of the model", "", NAN);
     TRI_TRY(tri_checkpoint_export(run));
     return meet(l, "the exported step");
 }

@@ -9,6 +9,7 @@
 #include "recipe/recipe.h"
 #include "shard/mesh.h"
 #include "train/trainer.h"
+#include "train/work.h"
 
 enum tri_run_purpose { TRI_RUN_TRAIN, TRI_RUN_EVAL };
 
@@ -40,8 +41,7 @@ struct tri_run {
     struct tri_heartbeat *heartbeat; /* of the first rank while it trains; else NULL */
     int zero_stage;                  /* what the ranks divide among them; 0 with one */
     size_t planned_bytes;            /* backend memory that the longest step takes */
-    double micro_start;              /* clock at which the micro-batch at work began */
-    bool evaluating;                 /* forward passes belong to an evaluation now */
+    struct tri_work work;            /* what passes belong to now */
     double roof_flops;               /* measured rate of a large product */
 };
 
@@ -65,13 +65,12 @@ struct tri_eval_result {
     double loss;
     int64_t tokens, trained, sequences;
     double seconds;
+    int64_t stop; /* the signal that broke it off between two sequences, or 0; then nothing else is
+                   * set. Only where tri_stop_watch was called */
 };
 enum tri_status tri_run_eval(struct tri_run *run, struct tri_eval_result *out);
 
 /* Train to the end, or to the next step boundary after SIGTERM or SIGINT (loop.c). */
 enum tri_status tri_run_train(struct tri_run *run);
-
-/* Print where a long step is, for struct tri_pass_progress; ctx is a struct tri_run. */
-void tri_run_report(void *ctx, const char *phase, int64_t layer, int64_t chunk, double part_done);
 
 #endif

@@ -63,3 +63,26 @@ int tri_stop_requested(void)
 {
     return requested;
 }
+
+bool tri_stop_typed(void)
+{
+    return typed;
+}
+
+const char *tri_stop_name(int number)
+{
+    switch (number) {
+    case SIGTERM:
+        return "SIGTERM";
+    case SIGINT:
+        return "SIGINT (Ctrl-C)";
+    case SIGHUP:
+        return "SIGHUP";
+    case SIGUSR1:
+        return "SIGUSR1";
+    case SIGUSR2:
+        return "SIGUSR2";
+    default:
+        return strsignal(number);
+    }
+}

@@ -2,6 +2,8 @@
 #ifndef TRI_TRAIN_STOP_H
 #define TRI_TRAIN_STOP_H
 
+#include <stdbool.h>
+
 #include "base/status.h"
 
 /* From now on SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 only ask, however often they come:
@@ -15,5 +17,11 @@ enum tri_status tri_stop_watch(void);
 
 /* The signal that asked last, or 0. */
 int tri_stop_requested(void);
+
+/* Has Ctrl-C been pressed at the terminal? Then the next one ends the process. */
+bool tri_stop_typed(void);
+
+/* "SIGTERM": as it is written in commands. */
+const char *tri_stop_name(int number);
 
 #endif

@@ -4,6 +4,7 @@
 #include "ranks.h"
 #include "unit/tiny_model.h"
 
+#include "base/clock.h"
 #include "shard/mesh.h"
 
 /* ---- the program ------------------------------------------------------------------------------
@@ -134,6 +135,79 @@ static void evaluations_within_training_agree(void **state)
     }
 }
 
+/* ---- a signal during a long evaluation
+ * ------------------------------------------------------------ */
+
+static bool has_said(const char *word)
+{
+    char *text = get_text(in_scratch("run.err"));
+    bool found = strstr(text, word) != NULL;
+    free(text);
+    return found;
+}
+
+/* Start training this way and end the evaluation after its first step by a signal. */
+static void break_off(const struct way *way, const char *folder, struct finished *f)
+{
+    char output[PROGRAM_PATH];
+    snprintf(output, sizeof output, "%s/%s", scratch, folder);
+    const char *const extra[] = {"--ranks",
+                                 way->ranks,
+                                 "--sequence_parallel_size",
+                                 way->shards,
+                                 "--zero_stage",
+                                 way->stage,
+                                 "--disable_in_eval",
+                                 way->whole,
+                                 "--checkpoint.output_dir",
+                                 output,
+                                 "--eval_interval",
+                                 "1",
+                                 NULL};
+    pid_t pid = project_start("train", extra);
+    bool stepped = false;
+    for (int tries = 0; tries < 6000 && !stepped; tries++) {
+        sleep_ms(10);
+        stepped = has("run.err") && has_said("step 1/4 ");
+    }
+    sleep_ms(100);
+    assert_int_equal(kill(pid, SIGTERM), 0);
+    program_finish_as("run", pid, f);
+    assert_true(stepped);
+    assert_finished_well(f);
+}
+
+static void a_signal_breaks_an_evaluation_off(void **state)
+{
+    (void)state;
+    struct finished *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    put_documents("eval.jsonl", 100000, 4); /* for minutes */
+    for (int i = 0; i < NUM_WAYS; i += 2) {
+        char folder[16], name[64];
+        snprintf(folder, sizeof folder, "out%d", i);
+        snprintf(name, sizeof name, "out%d/checkpoint-1/trainer_state.json", i);
+        const double start = tri_clock();
+        break_off(&ways[i], folder, f);
+        assert_true(tri_clock() - start < 60);
+        const char *said = strstr(f->err, "evaluation broken off at sequence ");
+        long long at = 0, of = 0;
+        if (said == NULL ||
+            sscanf(said, "evaluation broken off at sequence %lld/%lld by SIGTERM;", &at, &of) != 2)
+            fail_msg("way %d: not broken off: %s", i, last_words(f));
+        assert_true(of == 100000 && at > 1 && at < of);
+        assert_null(strstr(said + 1, "evaluation broken off"));
+        assert_null(strstr(f->err, "eval at step"));
+        assert_non_null(strstr(f->err, "stopped by SIGTERM after step 1;"));
+        assert_true(has(name));
+        json_t *lines = metrics_of(folder);
+        assert_int_equal(json_array_size(lines), 1);
+        assert_steps_once(lines, 1);
+        json_decref(lines);
+    }
+    free(f);
+}
+
 /* ---- whole sequences after training that sent key heads to several ranks ------------------------
  */
 
@@ -203,6 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         EVAL_TEST(the_program_evaluates_alike_in_every_way),
         EVAL_TEST(evaluations_within_training_agree),
+        EVAL_TEST(a_signal_breaks_an_evaluation_off),
         cmocka_unit_test(whole_sequences_after_training_with_copied_key_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

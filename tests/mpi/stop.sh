@@ -8,6 +8,9 @@ mpirun=$1 trireme=$2 golden=$3
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+for ((i = 0; i < 50000; i++)); do
+    echo '{"text": "one of many texts to evaluate"}'
+done >"$folder/eval.jsonl"
 for i in $(seq 50); do
     echo "{\"text\": \"$(printf 'line %d of a text that repeats itself; ' $((i % 4)) 4 4)\"}"
 done >"$folder/train.jsonl"
@@ -69,5 +72,27 @@ for way in rank all launcher script; do
     if [ "$before" -gt 0 ]; then
         grep -q 'resumed from' "$folder/text" || fail $way "it did not go on from what was saved"
     fi
+    named=$(sed -n 's/.*stopped by \(.*\) after step .*/\1/p' "$folder/text")
+    [[ $named =~ ^SIG(TERM|USR1|USR2)$ ]] || fail $way "it was stopped by $named"
     echo "$way: stopped and saved after step $last"
+done
+
+# An evaluation is broken off before the same sequence on all ranks, and what is done is saved.
+for way in rank all; do
+    : >"$folder/text"
+    "$mpirun" -np 3 "$trireme" train "$folder/recipe.yml" --data.eval_sources "$folder/eval.jsonl" \
+        --eval_interval 1 --zero_stage 3 --checkpoint.output_dir "$folder/$way" \
+        >>"$folder/text" 2>&1 &
+    job=$!
+    for ((tries = 0; tries < 600; tries++)); do
+        grep -qs "^step 1/" "$folder/text" && break
+        sleep 0.1
+    done
+    signal $way
+    wait $job || fail $way "a job that is asked to stop ends with exit code $?"
+    grep -q '^evaluation broken off at sequence [0-9]*/50000 by SIG' "$folder/text" ||
+        fail $way "the evaluation was not broken off"
+    [ -f "$folder/$way/checkpoint-1/trainer_state.json" ] || fail $way "step 1 is not saved"
+    grep -q eval_loss "$folder/$way/metrics.jsonl" && fail $way "a part of an evaluation has a loss"
+    echo "$way: evaluation broken off, step 1 saved"
 done

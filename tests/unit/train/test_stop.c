@@ -1,11 +1,14 @@
 /* Signals that ask a run to stop, each test in a process of its own. */
 #include "unit/scratch.h"
 
+#include <poll.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
+#include "train/heartbeat.h"
 #include "train/stop.h"
 
 /* What a child says by its exit status. */
@@ -118,12 +121,86 @@ static void a_second_ctrl_c_ends_the_process(void **state)
     assert_int_equal(WTERMSIG(how), SIGINT);
 }
 
+/* A run whose step goes on for hours hears a signal: what it says must not wait for it. */
+static pid_t start_step(int *terminal)
+{
+    pid_t pid = forkpty(terminal, NULL, NULL, NULL);
+    assert_true(pid >= 0);
+    if (pid > 0)
+        return pid;
+    struct tri_heartbeat *heartbeat;
+    alarm(SECONDS);
+    if (tri_stop_watch() != TRI_OK || tri_heartbeat_open(0.01, &heartbeat) != TRI_OK)
+        _exit(NOT_WATCHED);
+    tri_heartbeat_stop_after(heartbeat, "this step", ", then saving", tri_clock() + 11 * 3600 - 30);
+    say("watching\n");
+    for (;;)
+        (void)pause();
+}
+
+static int64_t count_of(const char *text, const char *word)
+{
+    int64_t n = 0;
+    for (; (text = strstr(text, word)) != NULL; text++)
+        n++;
+    return n;
+}
+
+/* What comes within a second. */
+static void hear_all(int terminal, char *text, size_t room)
+{
+    struct pollfd ready = {.fd = terminal, .events = POLLIN};
+    const double end = tri_clock() + 1;
+    size_t bytes = 0;
+    while (tri_clock() < end && bytes + 1 < room) {
+        if (poll(&ready, 1, 10) <= 0)
+            continue;
+        ssize_t n = read(terminal, text + bytes, room - 1 - bytes);
+        bytes += n > 0 ? (size_t)n : 0;
+    }
+    text[bytes] = '\0';
+}
+
+static void a_signal_is_answered_at_once_and_once(void **state)
+{
+    (void)state;
+    int terminal;
+    char text[1024];
+    pid_t pid = start_step(&terminal);
+    hear(terminal, "watching");
+    assert_int_equal(kill(pid, SIGTERM), 0);
+    hear(terminal, "SIGTERM: stopping after this step (eta 10h59m), then saving\r\n");
+    assert_int_equal(kill(pid, SIGUSR1), 0);
+    hear_all(terminal, text, sizeof text);
+    assert_int_equal(count_of(text, "stopping"), 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    (void)end_of(pid);
+    close(terminal);
+}
+
+static void a_ctrl_c_is_told_what_a_second_one_does(void **state)
+{
+    (void)state;
+    int terminal;
+    pid_t pid = start_step(&terminal);
+    hear(terminal, "watching");
+    assert_int_equal(write(terminal, "\003", 1), 1);
+    hear(terminal, "SIGINT (Ctrl-C): stopping after this step (eta 10h59m), then saving; Ctrl-C "
+                   "again ends now without saving\r\n");
+    assert_int_equal(write(terminal, "\003", 1), 1);
+    int how = end_of(pid);
+    close(terminal);
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGINT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signal_only_asks_however_often),
         cmocka_unit_test(a_later_rank_of_the_process_erases_no_request),
         cmocka_unit_test(a_second_ctrl_c_ends_the_process),
+        cmocka_unit_test(a_signal_is_answered_at_once_and_once),
+        cmocka_unit_test(a_ctrl_c_is_told_what_a_second_one_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
