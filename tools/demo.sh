@@ -22,8 +22,8 @@ echo "== train: 8,192-token sequences, random weights; then evaluate at 32,768 t
 "$trireme" train "$recipe"
 
 echo "== reload what was saved, and evaluate again =="
-"$trireme" eval "$recipe" --model.name_or_path "$work/out" --model.init checkpoint \
-    --log_level warn | tee "$work/eval.log"
+"$trireme" eval "$recipe" --model.name_or_path "$work/out" --model.init checkpoint |
+    tee "$work/eval.log"
 
 field() { sed -n "s/.*\"$1\":\([-0-9.e]*\).*/\1/p" "$work/out/metrics.jsonl"; }
 first=$(field loss | head -n 1)
