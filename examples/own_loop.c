@@ -1,7 +1,7 @@
 /* A training loop of one's own over Trireme's public interface: ranks as threads share each
  * sequence, every rank reads its own samples, and the loop decides about data, schedule and update.
  *
- *   build/release/examples/own_loop MODEL TEXT [RANKS [STEPS [LENGTH [own]]]]
+ *   build/release/examples/own_loop MODEL TEXT [RANKS|mpi [STEPS [LENGTH [own]]]]
  *   build/release/examples/own_loop examples/tiny-byte-llama README.md 2 10 1024
  *   mpirun -np 2 build/release/examples/own_loop examples/tiny-byte-llama README.md mpi 10 1024
  *
@@ -9,6 +9,7 @@
  * byte and cut into samples of LENGTH. A step takes one sample of every rank. With `own` the update
  * is the AdamW below, else the library's. `trireme train` with gradient_accumulation_steps RANKS
  * and the same samples prints the same losses. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,14 +203,20 @@ static enum tri_status run_rank(struct tri_comm *world, void *ctx)
     return st;
 }
 
+/* NULL, and errno says why, where it cannot be read. */
 static unsigned char *read_text(const char *path, int64_t *bytes)
 {
     enum { MOST = 1 << 24 };
     FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return NULL;
     unsigned char *text = malloc(MOST);
-    *bytes = file != NULL && text != NULL ? (int64_t)fread(text, 1, MOST, file) : 0;
-    if (file != NULL)
-        fclose(file);
+    *bytes = text != NULL ? (int64_t)fread(text, 1, MOST, file) : 0;
+    if (ferror(file)) { /* a folder, say */
+        free(text);
+        text = NULL;
+    }
+    fclose(file);
     return text;
 }
 
@@ -237,8 +244,13 @@ int main(int argc, char **argv)
         return 2;
     }
     o.text = read_text(argv[2], &o.bytes);
+    if (o.text == NULL) {
+        fprintf(stderr, "error: cannot read %s: %s\n", argv[2], strerror(errno));
+        return 1;
+    }
     if (o.bytes < o.length) {
-        fprintf(stderr, "error: %s has no sample of %lld bytes\n", argv[2], (long long)o.length);
+        fprintf(stderr, "error: %s has %lld bytes, no sample of %lld\n", argv[2],
+                (long long)o.bytes, (long long)o.length);
         free(o.text);
         return 1;
     }

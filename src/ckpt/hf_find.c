@@ -69,8 +69,9 @@ static enum tri_status find_snapshot(const char *id, const char *cache, struct t
                         id, cache);
     if (!tri_path_exists(tri_text_data(out)))
         return tri_fail(TRI_IO,
-                        "model %s is neither a folder nor in the Hugging Face cache %s: Trireme "
-                        "does not download, run: hf download %s",
+                        "model %s: there is no such folder below the current one, nor such a model "
+                        "in the Hugging Face cache %s: start where the path begins, or run: hf "
+                        "download %s",
                         id, cache, id);
 
     char *revision = NULL;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -105,6 +106,23 @@ static bool is_hub_name(const char *path)
            !strchr(slash + 1, '.');
 }
 
+/* Which key is meant, and from where. */
+static void name_key(const char *path)
+{
+    char here[4096];
+    if (path[0] == '/' || !getcwd(here, sizeof here))
+        tri_error_prefix("data.sources or data.eval_sources");
+    else
+        tri_error_prefix("data.sources or data.eval_sources, looked up in %.300s", here);
+}
+
+static enum tri_status fail_missing(const char *path)
+{
+    const enum tri_status st = tri_fail_errno(errno, "cannot read %s", path);
+    name_key(path);
+    return st;
+}
+
 static enum tri_status add_path(struct tri_data_files *files, char *path)
 {
     struct stat info;
@@ -119,8 +137,7 @@ static enum tri_status add_path(struct tri_data_files *files, char *path)
             "and name its files (docs/data.md converts Parquet)",
             path, path);
     if (stat(path, &info) != 0)
-        return tri_fail_errno(errno, "data.sources or data.eval_sources%s: cannot read %s",
-                              path[0] == '/' ? "" : " (relative to where trireme runs)", path);
+        return fail_missing(path);
     return S_ISDIR(info.st_mode) ? add_folder(files, path) : add_file(files, path, &info);
 }
 
@@ -147,6 +164,8 @@ static enum tri_status add_pattern(struct tri_data_files *files, const char *pat
         st = tri_fail(TRI_IO, "%s: a folder of this pattern cannot be read", pattern);
     else /* by bytes, not by the order of somebody's language */
         qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_text);
+    if (rc != 0)
+        name_key(pattern);
     for (size_t i = 0; st == TRI_OK && i < found.gl_pathc; i++)
         st = add_path(files, found.gl_pathv[i]);
     globfree(&found);

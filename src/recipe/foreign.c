@@ -206,6 +206,11 @@ bool tri_foreign_is_off(const struct foreign *foreign, const struct tri_yaml *va
 
 const char *tri_foreign_refused(const char *key, const char *value)
 {
+    /* Hugging Face's resume_from_checkpoint also takes a folder. */
+    if (strcmp(key, "checkpoint.auto_resume") == 0 &&
+        (strchr(value, '/') != NULL || strncmp(value, "checkpoint", 10) == 0))
+        return "a run goes on from the newest checkpoint-N of checkpoint.output_dir; for another "
+               "one remove those that are newer, or copy it into a new output_dir";
     static const struct {
         const char *key, *values, *why;
     } refused[] = {

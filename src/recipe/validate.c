@@ -86,9 +86,11 @@ static enum tri_status check_schedule(struct tri_recipe *recipe)
     if (schedule->name == TRI_SCHEDULE_CONSTANT)
         remark(recipe, "scheduler.min_lr_ratio", "no effect: the rate is constant");
     if (recipe->train.train_iters > 0 && schedule->warmup_steps > recipe->train.train_iters)
-        return tri_fail(
-            TRI_INVALID, "%s: scheduler.warmup_steps %lld are more than train_iters %lld",
-            recipe->path, (long long)schedule->warmup_steps, (long long)recipe->train.train_iters);
+        return tri_fail(TRI_INVALID,
+                        "%s: scheduler.warmup_steps %lld are more than train_iters %lld: add "
+                        "--scheduler.warmup_steps 0, or raise train_iters",
+                        recipe->path, (long long)schedule->warmup_steps,
+                        (long long)recipe->train.train_iters);
     return TRI_OK;
 }
 

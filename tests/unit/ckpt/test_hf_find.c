@@ -84,7 +84,7 @@ static void finds_hub_ids(void **state)
     free(folder);
 
     find_fails("org/none", TRI_IO, in_scratch("direct"));
-    assert_error_has("Trireme does not download, run: hf download org/none");
+    assert_error_has("start where the path begins, or run: hf download org/none");
     put_snapshot("direct", "org--half", false);
     find_fails("org/half", TRI_IO, "its download did not finish");
     put_text(in_scratch("direct/models--org--name/refs/main"), "../../..");

@@ -98,7 +98,9 @@ static void test_bad_sources(void **state)
     assert_refused(in_scratch("absent.txt"), TRI_IO, "absent.txt: No such file");
     assert_refused("HuggingFaceH4/ultrachat_200k", TRI_IO,
                    "hf download HuggingFaceH4/ultrachat_200k");
-    assert_refused(in_scratch("*.c"), TRI_INVALID, "no file matches");
+    assert_refused(in_scratch("*.c"), TRI_INVALID,
+                   "data.sources or data.eval_sources: no file matches");
+    assert_refused("*.absent", TRI_INVALID, "data.sources or data.eval_sources, looked up in /");
     assert_refused(in_scratch("**/*.c"), TRI_UNSUPPORTED, "** is not supported");
     assert_int_equal(tri_make_folder(in_scratch("empty")), TRI_OK);
     assert_refused(in_scratch("empty"), TRI_INVALID, "holds no .txt, .jsonl or .idx file");

@@ -132,7 +132,9 @@ static void checks_keys_together(void **state)
     tri_recipe_close(r);
     line_fails("epochs: 0", "nothing to train");
     line_fails("train_iters: 10\nexit_iteration: 11", "exit_iteration 11 is never reached");
-    line_fails("train_iters: 10\nwarmup_steps: 11", "scheduler.warmup_steps 11");
+    line_fails("train_iters: 10\nwarmup_steps: 11",
+               "scheduler.warmup_steps 11 are more than train_iters 10: add "
+               "--scheduler.warmup_steps 0");
     line_fails("scheduler: {name: wsd, warmup_ratio: 0.6, decay_ratio: 0.6}",
                "more than all steps");
     line_fails("eval_interval: 5", "needs data.eval_sources");

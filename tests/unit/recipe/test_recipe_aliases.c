@@ -112,6 +112,9 @@ static void refuses_what_it_cannot_honour(void **state)
     line_fails("model.type: liger", "model.type: not supported");
     line_fails("attn_implementation: eager", "'eager' is not supported: it needs a mask");
     line_fails("attn_implementation: paged|eager", "'paged|eager' is not supported");
+    line_fails("resume_from_checkpoint: out/checkpoint-7",
+               "'out/checkpoint-7' is not supported: a run goes on from the newest checkpoint-N");
+    line_fails("resume_from_checkpoint: maybe", "expected true or false");
     line_fails("optimizer.type: sgd", "expected one of adamw");
     line_fails("bf16: true", "use model.dtype: bfloat16");
     line_fails("deepspeed: ds.json", "put its keys into the recipe");
