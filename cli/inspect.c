@@ -125,19 +125,6 @@ static void print_policies(const struct tri_run *run)
 /* ---- steps -----------------------------------------------------------------------------------
  */
 
-/* Of so many epochs, each of which may pack in its own way (as tri_loader_steps counts). */
-static double count_sequences(const struct tri_run *run, double epochs)
-{
-    const int64_t whole = (int64_t)epochs;
-    const bool packed = tri_dataset_is_packed(run->data);
-    double count = packed ? 0 : (double)whole * (double)tri_dataset_sequences(run->data, 0);
-    for (int64_t epoch = 0; packed && epoch < whole; epoch++)
-        count += (double)tri_dataset_sequences(run->data, epoch);
-    if (epochs > (double)whole)
-        count += ceil((epochs - (double)whole) * (double)tri_dataset_sequences(run->data, whole));
-    return count;
-}
-
 /* Where epochs have not all the same number of sequences, those of the first ones. */
 static void print_epochs(const struct tri_run *run)
 {
@@ -170,6 +157,8 @@ static enum tri_status print_steps(const struct tri_run *run)
            " micro_batch_size x %" PRId64 " gradient_accumulation_steps x %" PRId64 " replica%s)\n",
            (double)sequences / per_step, sequences, tri_plural(sequences), train->micro_batch_size,
            train->gradient_accumulation_steps, replicas, tri_plural(replicas));
+    if (per_step > (double)sequences)
+        printf("  a step passes over the data %.1f times\n", per_step / (double)sequences);
     if (train->train_iters > 0) {
         printf("  train_iters: %" PRId64 " step%s, %.2f epochs\n", train->train_iters,
                tri_plural(train->train_iters),
@@ -180,7 +169,7 @@ static enum tri_status print_steps(const struct tri_run *run)
     TRI_TRY(tri_loader_steps(run->loader, train->epochs, &steps));
     if (replicas > 1)
         steps = (steps + replicas - 1) / replicas;
-    const bool fills = (double)steps * per_step > count_sequences(run, train->epochs);
+    const bool fills = (double)steps * per_step > tri_loader_sequences(run->loader, train->epochs);
     printf("  epochs: %g, so %" PRId64 " step%s%s\n", train->epochs, steps, tri_plural(steps),
            fills ? "; the last one is filled up from the next epoch" : "");
     if (tri_dataset_is_packed(run->data))

@@ -143,6 +143,21 @@ double tri_loader_epochs(struct tri_loader *loader)
            (double)at.sequence / (double)tri_dataset_sequences(loader->dataset, at.epoch);
 }
 
+double tri_loader_sequences(const struct tri_loader *loader, double epochs)
+{
+    const int64_t whole = (int64_t)epochs;
+    double sequences = 0;
+    if (tri_dataset_is_packed(loader->dataset)) /* each epoch packs in its own order */
+        for (int64_t epoch = 0; epoch < whole; epoch++)
+            sequences += (double)tri_dataset_sequences(loader->dataset, epoch);
+    else
+        sequences = (double)whole * (double)tri_dataset_sequences(loader->dataset, 0);
+    if (epochs > (double)whole)
+        sequences +=
+            ceil((epochs - (double)whole) * (double)tri_dataset_sequences(loader->dataset, whole));
+    return sequences;
+}
+
 enum tri_status tri_loader_steps(struct tri_loader *loader, double epochs, int64_t *out)
 {
     const double per_step = (double)loader->micro_batch_size * (double)loader->num_batches *
@@ -154,16 +169,6 @@ enum tri_status tri_loader_steps(struct tri_loader *loader, double epochs, int64
         return tri_fail(TRI_INVALID,
                         "epochs is %g: too many passes over %" PRId64 " samples: set train_iters",
                         epochs, tri_dataset_stats(loader->dataset)->pieces);
-    const int64_t whole = (int64_t)epochs;
-    double sequences = 0;
-    if (packed) /* each epoch packs in its own order */
-        for (int64_t epoch = 0; epoch < whole; epoch++)
-            sequences += (double)tri_dataset_sequences(loader->dataset, epoch);
-    else
-        sequences = (double)whole * (double)tri_dataset_sequences(loader->dataset, 0);
-    if (epochs > (double)whole)
-        sequences +=
-            ceil((epochs - (double)whole) * (double)tri_dataset_sequences(loader->dataset, whole));
-    *out = (int64_t)ceil(sequences / per_step);
+    *out = (int64_t)ceil(tri_loader_sequences(loader, epochs) / per_step);
     return TRI_OK;
 }

@@ -57,8 +57,12 @@ enum tri_status tri_loader_seek(struct tri_loader *loader, struct tri_data_posit
  * second. */
 double tri_loader_epochs(struct tri_loader *loader);
 
+/* Sequences of `epochs` passes. With packing each epoch is counted, for its number of sequences is
+ * its own. */
+double tri_loader_sequences(const struct tri_loader *loader, double epochs);
+
 /* Steps from the beginning that `epochs` passes take, rounded up: the last step fills itself from
- * the epoch after. With packing each epoch is counted, for its number of sequences is its own. */
+ * the epoch after. */
 enum tri_status tri_loader_steps(struct tri_loader *loader, double epochs, int64_t *out);
 
 #endif

@@ -44,6 +44,27 @@ static enum tri_status compare_length(const struct tri_run *run, const struct tr
     return TRI_OK;
 }
 
+void tri_length_warn_steps(const struct tri_run *run)
+{
+    const struct tri_train_options *o = &run->recipe->train;
+    const double per_step = (double)o->micro_batch_size * (double)o->gradient_accumulation_steps *
+                            (double)run->mesh.num_replicas;
+    const double taken = per_step * (double)run->schedule.total_steps;
+    const double epoch = (double)tri_dataset_sequences(run->data, 0);
+    char asked[64] = "";
+    if (per_step > epoch) {
+        if (o->train_iters <= 0)
+            snprintf(asked, sizeof asked, ", %.1f in all where epochs is %g", taken / epoch,
+                     o->epochs);
+        tri_warn("one step takes %.0f sequences and an epoch has %.0f: a step passes over the data "
+                 "%.1f times%s; lower gradient_accumulation_steps or micro_batch_size",
+                 per_step, epoch, per_step / epoch, asked);
+    } else if (o->train_iters <= 0 && taken > tri_loader_sequences(run->loader, o->epochs)) {
+        tri_info("the last step is filled up with %.0f of its %.0f sequences from the next epoch",
+                 taken - tri_loader_sequences(run->loader, o->epochs), per_step);
+    }
+}
+
 enum tri_status tri_length_warn(const struct tri_run *run)
 {
     char path[4096];

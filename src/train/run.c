@@ -12,6 +12,7 @@
 #include "ckpt/hf.h"
 #include "model/overrides.h"
 #include "train/facts.h"
+#include "train/length.h"
 #include "train/machine.h"
 #include "train/run_private.h"
 #include "train/warnings.h"
@@ -143,6 +144,7 @@ static enum tri_status plan_steps(struct tri_run *run)
              total, tri_plural(total), sequences, tri_plural(sequences), r->train.micro_batch_size,
              r->train.gradient_accumulation_steps, run->mesh.num_replicas, warmup,
              tri_plural(warmup));
+    tri_length_warn_steps(run);
     return TRI_OK;
 }
 

@@ -204,6 +204,42 @@ static void another_length_of_a_constant_schedule_is_no_news(void **state)
 }
 
 /* Lines after the checkpoint, of other programs and torn ones do not survive a resume. */
+/* 60 samples, a sequence each. */
+static void steps_of_more_than_an_epoch_are_told(void **state)
+{
+    (void)state;
+    const char *extra[] = {"--data.pack_samples",
+                           "false",
+                           "--epochs",
+                           "1",
+                           "--train_iters",
+                           "0",
+                           "--scheduler.warmup_steps",
+                           "0",
+                           "--gradient_accumulation_steps",
+                           "90",
+                           NULL};
+    project_run("train", NULL, extra, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err,
+                           "warning: one step takes 90 sequences and an epoch has 60: a step "
+                           "passes over the data 1.5 times, 1.5 in all where epochs is 1; "));
+    assert_null(strstr(f.err, "filled up"));
+
+    assert_int_equal(tri_remove_folder(in_scratch("out")), TRI_OK);
+    extra[9] = "7";
+    project_run("train", NULL, extra, &f);
+    assert_finished_well(&f);
+    assert_null(strstr(f.err, "one step takes"));
+    assert_non_null(strstr(f.err, "the last step is filled up with 3 of its 7 sequences from the "
+                                  "next epoch\n"));
+    extra[9] = "10";
+    assert_int_equal(tri_remove_folder(in_scratch("out")), TRI_OK);
+    project_run("train", NULL, extra, &f);
+    assert_finished_well(&f);
+    assert_null(strstr(f.err, "filled up"));
+}
+
 static void metrics_are_cut_and_continued(void **state)
 {
     (void)state;
@@ -329,6 +365,7 @@ int main(void)
         PROJECT_TEST(the_last_step_is_always_printed),
         PROJECT_TEST(another_length_is_told_once),
         PROJECT_TEST(another_length_of_a_constant_schedule_is_no_news),
+        PROJECT_TEST(steps_of_more_than_an_epoch_are_told),
         PROJECT_TEST(metrics_are_cut_and_continued),
         PROJECT_TEST(evaluates_at_intervals_and_afterwards),
         PROJECT_TEST(overfits_the_first_batch),
