@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "ckpt/hf.h"
+#include "train/changes.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_list.h"
 #include "train/facts.h"
@@ -51,28 +52,6 @@ static bool is_read(const char *name)
     return strstr(name, ".safetensors") != NULL;
 }
 
-/* The others are for who loads the checkpoint elsewhere, and people change them (the tokenizer, how
- * to generate): a run goes on, and says which. */
-static enum tri_status compare_others(struct tri_sums *sums, const char *folder)
-{
-    const char *name;
-    for (int64_t i = 0; sums != NULL && (name = tri_sums_file(sums, i)) != NULL; i++) {
-        enum tri_status st = is_read(name) ? TRI_OK : tri_sums_check_file(sums, folder, name);
-        if (st == TRI_OK)
-            continue;
-        if (st == TRI_FORMAT)
-            tri_warn("%s/%s is not what was saved: changed since, or damaged; training does not "
-                     "read it and goes on",
-                     folder, name);
-        else if (st == TRI_IO)
-            tri_warn("%s; training does not need it and goes on", tri_error_text());
-        else
-            return st;
-        tri_error_clear();
-    }
-    return TRI_OK;
-}
-
 /* Does the state say that there were hashes? What cannot be read is for tri_state_load to tell. */
 static bool had_sums(const char *folder)
 {
@@ -105,7 +84,7 @@ static enum tri_status load(struct tri_run *run, const char *path, int64_t step)
                       "not say: rename it to checkpoint-%" PRId64 ", or move it away",
                       path, run->state.step, run->state.step);
     if (st == TRI_OK && tri_mesh_is_first(&run->mesh))
-        st = compare_others(sums, path);
+        st = tri_warn_of_changes(sums, path, is_read, "training does not read it and goes on");
     tri_sums_close(sums);
     TRI_TRY(st);
     TRI_TRY(load_tensors(run, path, !summed));

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "ckpt/hf.h"
 #include "model/overrides.h"
+#include "train/changes.h"
 #include "train/facts.h"
 #include "train/length.h"
 #include "train/machine.h"
@@ -164,6 +165,8 @@ enum tri_status tri_run_first_weights(struct tri_run *run)
     }
     struct tri_flat weights = tri_flat_weights(run->trainer);
     tri_info("weights: %s", run->model_folder);
+    if (tri_mesh_is_first(&run->mesh))
+        TRI_TRY(tri_warn_of_changed_model(run->model_folder));
     TRI_TRY(
         tri_facts_load(run->mesh.world, run->model, run->model_folder, tri_flat_sink, &weights));
     return tri_trainer_weights_loaded(run->trainer);

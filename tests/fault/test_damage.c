@@ -94,6 +94,12 @@ static void an_evaluation_compares(void **state)
     flip_bit("out/checkpoint-5/model.safetensors", 1);
     project_run("eval", NULL, eval, &f);
     assert_one_error(&f, "checkpoint-5/model.safetensors is damaged: bytes 0 to ");
+    flip_bit("out/checkpoint-5/model.safetensors", 1);
+    char text[] = "{\"bos_token_id\": 1}\n";
+    put_text(in_scratch("out/checkpoint-5/generation_config.json"), text);
+    project_run("eval", NULL, eval, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "generation_config.json is not what was saved"));
 }
 
 static void a_file_of_another_length(void **state)
@@ -144,7 +150,7 @@ static void files_that_a_resume_does_not_read(void **state)
     project_run("train", NULL, NULL, &f);
     assert_finished_well(&f);
     assert_non_null(strstr(f.err, "checkpoint-12/generation_config.json"));
-    assert_non_null(strstr(f.err, "training does not need it"));
+    assert_non_null(strstr(f.err, "training does not read it"));
 }
 
 static void hashes_that_were_there(void **state)
