@@ -111,8 +111,12 @@ enum tri_status tri_train_update(struct tri_trainer *t, double lr, struct tri_st
     if (!isfinite(stats->loss) || !isfinite(stats->grad_norm))
         return tri_fail(TRI_NONFINITE,
                         "step %lld: loss %g, gradient norm %g: stopped before the update, nothing "
-                        "was saved; lower optimizer.learning_rate or look at this step's data",
-                        (long long)t->optimizer.step + 1, stats->loss, stats->grad_norm);
+                        "was saved; %s",
+                        (long long)t->optimizer.step + 1, fabs(stats->loss), fabs(stats->grad_norm),
+                        t->optimizer.step > 0
+                            ? "lower optimizer.learning_rate or look at this step's data"
+                            : "no update was made before, so a weight of the model is not finite, "
+                              "or this step's data are at fault");
     double start = tri_clock();
     double grad_scale =
         t->clip > 0 && stats->grad_norm > t->clip ? t->clip / stats->grad_norm : 1.0;
