@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "ckpt/hf.h"
 #include "model/overrides.h"
+#include "train/checkpoint_list.h"
 #include "train/changes.h"
 #include "train/facts.h"
 #include "train/length.h"
@@ -156,13 +157,15 @@ static enum tri_status open_trainer(struct tri_run *run, enum tri_run_purpose pu
     return tri_arena_reserve(run->trainer->exec.arena, run->planned_bytes);
 }
 
-enum tri_status tri_run_first_weights(struct tri_run *run)
+static enum tri_status draw_weights(struct tri_run *run)
 {
-    if (strcmp(run->recipe->model.init, "random") == 0) {
-        struct tri_job job = {.show = NULL};
-        tri_info("weights: random, seed %" PRId64, run->recipe->train.seed);
-        return tri_trainer_init(run->trainer, (uint64_t)run->recipe->train.seed, &job);
-    }
+    struct tri_job job = {.show = NULL};
+    tri_info("weights: random, seed %" PRId64, run->recipe->train.seed);
+    return tri_trainer_init(run->trainer, (uint64_t)run->recipe->train.seed, &job);
+}
+
+static enum tri_status load_weights(struct tri_run *run)
+{
     struct tri_flat weights = tri_flat_weights(run->trainer);
     tri_info("weights: %s", run->model_folder);
     if (tri_mesh_is_first(&run->mesh))
@@ -172,15 +175,42 @@ enum tri_status tri_run_first_weights(struct tri_run *run)
     return tri_trainer_weights_loaded(run->trainer);
 }
 
-/* Training draws or loads its weights when it knows that there is no checkpoint to go on from. */
+enum tri_status tri_run_first_weights(struct tri_run *run)
+{
+    if (run->has_weights)
+        return TRI_OK;
+    TRI_TRY(strcmp(run->recipe->model.init, "random") == 0 ? draw_weights(run) : load_weights(run));
+    run->has_weights = true;
+    return TRI_OK;
+}
+
+/* Is there no checkpoint of which this run will get its weights? A folder that cannot be read is
+ * trouble for later. Collective. */
+static enum tri_status starts_anew(const struct tri_run *run, bool *out)
+{
+    int64_t *steps = NULL;
+    int64_t count = 0;
+    if (tri_checkpoint_list(run->recipe->checkpoint.output_dir, false, &steps, &count) != TRI_OK)
+        tri_error_clear();
+    free(steps);
+    int64_t none = count == 0;
+    if (run->mesh.world != NULL)
+        TRI_TRY(tri_comm_max_int(run->mesh.world, &none, 1));
+    *out = none != 0;
+    return TRI_OK;
+}
+
+/* Faulty weights are found before anything is written; those that a checkpoint replaces are not
+ * drawn or read. */
 static enum tri_status open_weights(struct tri_run *run, enum tri_run_purpose purpose)
 {
+    bool anew = true;
     if (purpose == TRI_RUN_TRAIN)
-        return TRI_OK;
-    if (strcmp(run->recipe->model.init, "random") == 0)
+        TRI_TRY(starts_anew(run, &anew));
+    else if (strcmp(run->recipe->model.init, "random") == 0)
         tri_warn("model.init is random, so an untrained model is evaluated: for the one in "
                  "model.name_or_path add --model.init checkpoint");
-    return tri_run_first_weights(run);
+    return anew ? tri_run_first_weights(run) : TRI_OK;
 }
 
 /* Ranks that the heads of the model leave over become replicas. */

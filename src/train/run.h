@@ -43,11 +43,11 @@ struct tri_run {
     size_t planned_bytes;            /* backend memory that the longest step takes */
     struct tri_work work;            /* what passes belong to now */
     double roof_flops;               /* measured rate of a large product */
+    bool has_weights;                /* those that the recipe starts from */
 };
 
 /* Open everything in the order in which a mistake is cheapest to find: model, machine, data,
- * memory. Nothing is written. Weights to evaluate are there; those to train are drawn or loaded by
- * tri_run_train, which knows whether a checkpoint has others. */
+ * memory, weights unless a checkpoint has others. Nothing is written. */
 enum tri_status tri_run_open(struct tri_recipe *recipe, enum tri_run_purpose purpose,
                              struct tri_comm *world, struct tri_run **out);
 void tri_run_close(struct tri_run *run);

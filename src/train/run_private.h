@@ -20,7 +20,8 @@ struct tri_trainer_config tri_run_trainer_config(struct tri_run *run, enum tri_r
  * cannot fit never starts. Collective. */
 enum tri_status tri_run_plan_memory(struct tri_run *run, enum tri_run_purpose purpose);
 
-/* Draw the weights, or load those of the model to start from: run.c. Collective. */
+/* Draw the weights, or load those of the model to start from, unless that was done: run.c.
+ * Collective. */
 enum tri_status tri_run_first_weights(struct tri_run *run);
 
 #endif
