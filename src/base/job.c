@@ -12,14 +12,16 @@ static const double quiet_seconds = 2; /* shorter work says nothing */
 
 static void show(const struct tri_job *job)
 {
-    char text[sizeof job->doing + 64], left[24] = "?";
+    char text[sizeof job->doing + 64], left[24];
     const double seconds = tri_clock() - job->begin;
     const double part = job->total > 0 ? fmin(job->done / job->total, 1) : 0;
     if (job->show == NULL && seconds < quiet_seconds)
         return;
     if (part > 0)
-        tri_duration_text(seconds * (1 - part) / part, left);
-    snprintf(text, sizeof text, "%s: %.0f%%, %s left", job->doing, 100 * part, left);
+        snprintf(text, sizeof text, "%s: %.0f%%, %s left", job->doing, 100 * part,
+                 tri_duration_text(seconds * (1 - part) / part, left));
+    else
+        snprintf(text, sizeof text, "%s", job->doing);
     if (job->show != NULL)
         job->show(job->ctx, text);
     else
@@ -50,6 +52,6 @@ void tri_job_add(struct tri_job *job, double amount)
 
 void tri_job_end(struct tri_job *job)
 {
-    if (job != NULL && tri_clock() - job->begin >= quiet_seconds)
+    if (job != NULL && (job->show != NULL || tri_clock() - job->begin >= quiet_seconds))
         tri_progress_end();
 }

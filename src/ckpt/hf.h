@@ -6,6 +6,7 @@
 #ifndef TRI_CKPT_HF_H
 #define TRI_CKPT_HF_H
 
+#include "base/job.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/hf_source.h"
 #include "model/arch.h"
@@ -42,6 +43,7 @@ struct tri_hf_export {
     enum tri_dtype dtype;                  /* of the written weights: TRI_F32, TRI_BF16, TRI_F16 */
     double max_shard_bytes;                /* a larger tensor gets a file of its own; 0: one file */
     struct tri_sums *sums;                 /* take hashes of all files that are written; or NULL */
+    struct tri_job *job; /* told of the bytes of weights that are written; or NULL */
 };
 
 /* Write a folder that Transformers loads unchanged: config.json, model.safetensors (or shards and

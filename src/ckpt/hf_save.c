@@ -145,6 +145,13 @@ static enum tri_status fail_nonfinite(const struct save *save, const struct tri_
                     tri_dtype_name(save->how->dtype));
 }
 
+static enum tri_status append(const struct save *save, const void *data, size_t bytes)
+{
+    TRI_TRY(tri_st_writer_append(save->shard->writer, data, bytes));
+    tri_job_add(save->how->job, (double)bytes);
+    return TRI_OK;
+}
+
 static enum tri_status write_piece(void *ctx, const struct tri_hf_tensor *hf, int64_t row,
                                    const float *piece, int64_t count)
 {
@@ -152,7 +159,7 @@ static enum tri_status write_piece(void *ctx, const struct tri_hf_tensor *hf, in
     if (!all_finite(piece, count))
         return fail_nonfinite(save, hf, row, count);
     if (save->how->dtype == TRI_F32)
-        return tri_st_writer_append(save->shard->writer, piece, (size_t)count * sizeof *piece);
+        return append(save, piece, (size_t)count * sizeof *piece);
 
     bool is_f16 = save->how->dtype == TRI_F16;
     if (is_f16)
@@ -163,8 +170,7 @@ static enum tri_status write_piece(void *ctx, const struct tri_hf_tensor *hf, in
             save->half[i] = tri_bf16_from_float(piece[i]);
     if (!all_finite_half(save->half, count, is_f16 ? 0x7C00u : 0x7F80u))
         return fail_nonfinite(save, hf, row, count);
-    return tri_st_writer_append(save->shard->writer, save->half,
-                                (size_t)count * sizeof *save->half);
+    return append(save, save->half, (size_t)count * sizeof *save->half);
 }
 
 static enum tri_status write_weights(struct save *save)

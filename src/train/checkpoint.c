@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "ckpt/hf.h"
 #include "train/checkpoint_list.h"
+#include "train/heartbeat.h"
 #include "train/state.h"
 
 static enum tri_status remove_old(struct tri_run *run)
@@ -40,12 +41,39 @@ static struct tri_hf_export export_of(const struct tri_run *run)
                                   .max_shard_bytes = run->recipe->checkpoint.max_shard_gb * 0x1p30};
 }
 
+static void show(void *ctx, const char *text)
+{
+    tri_heartbeat_say(ctx, "%s", text);
+}
+
+/* Writing of `bytes` begins. The heartbeat tells of it while the disk is waited for, too. */
+static void begin_job(const struct tri_run *run, double bytes, const char *doing,
+                      const char *folder, struct tri_job *out)
+{
+    tri_progress_end(); /* a log file gets no line if it takes less than two seconds */
+    *out = (struct tri_job){.show = show, .ctx = run->heartbeat};
+    tri_job_begin(out, bytes, "%s %s", doing, folder);
+}
+
+static void end_job(const struct tri_run *run, struct tri_job *job)
+{
+    tri_heartbeat_rest(run->heartbeat);
+    tri_job_end(job);
+}
+
+static double weight_bytes(const struct tri_run *run)
+{
+    return (double)run->model->num_weights * (double)tri_dtype_bytes(run->act);
+}
+
 /* The weights of all ranks: the first one writes a folder, the others give it their parts. `sums`
- * may be NULL. */
-static enum tri_status save_model(struct tri_run *run, const char *folder, struct tri_sums *sums)
+ * and `job` may be NULL. */
+static enum tri_status save_model(struct tri_run *run, const char *folder, struct tri_sums *sums,
+                                  struct tri_job *job)
 {
     struct tri_hf_export how = export_of(run);
     how.sums = sums;
+    how.job = job;
     struct tri_flat weights = tri_flat_weights(run->trainer);
     weights.reader = 0;
     if (!tri_mesh_is_first(&run->mesh))
@@ -53,25 +81,29 @@ static enum tri_status save_model(struct tri_run *run, const char *folder, struc
     return tri_hf_save(run->model, folder, &how, tri_flat_source, &weights);
 }
 
-static enum tri_status write_all(struct tri_run *run, const char *folder, struct tri_sums *sums)
+static enum tri_status write_all(struct tri_run *run, const char *folder, struct tri_sums *sums,
+                                 struct tri_job *job)
 {
-    TRI_TRY(save_model(run, folder, sums));
-    TRI_TRY(tri_state_save_tensors(run, folder, sums));
+    TRI_TRY(save_model(run, folder, sums, job));
+    TRI_TRY(tri_state_save_tensors(run, folder, sums, job));
     TRI_TRY(tri_state_save(run, folder, sums));
     return tri_sums_save(sums, folder);
 }
 
-static enum tri_status fill(struct tri_run *run, const char *folder)
+static enum tri_status fill(struct tri_run *run, const char *folder, const char *done)
 {
     struct tri_sums *sums = NULL;
+    struct tri_job job;
     if (!tri_mesh_is_first(&run->mesh)) {
-        TRI_TRY(save_model(run, folder, NULL));
+        TRI_TRY(save_model(run, folder, NULL, NULL));
         return tri_state_give_tensors(run);
     }
     TRI_TRY(tri_remove_folder(folder));
     TRI_TRY(tri_make_folder(folder));
     TRI_TRY(tri_sums_open(&sums));
-    enum tri_status st = write_all(run, folder, sums);
+    begin_job(run, weight_bytes(run) + tri_state_tensor_bytes(run), "saving", done, &job);
+    enum tri_status st = write_all(run, folder, sums, &job);
+    end_job(run, &job);
     tri_sums_close(sums);
     return st;
 }
@@ -98,7 +130,7 @@ enum tri_status tri_checkpoint_save(struct tri_run *run)
     TRI_TRY(is_saved(run, done, &saved));
     if (saved)
         return TRI_OK;
-    enum tri_status st = fill(run, making);
+    enum tri_status st = fill(run, making, done);
     if (!tri_mesh_is_first(&run->mesh))
         return st;
     if (st == TRI_OK)
@@ -116,7 +148,13 @@ enum tri_status tri_checkpoint_save(struct tri_run *run)
 enum tri_status tri_checkpoint_export(struct tri_run *run)
 {
     const char *folder = run->recipe->checkpoint.output_dir;
-    TRI_TRY(save_model(run, folder, NULL));
+    struct tri_job job;
+    if (tri_mesh_is_first(&run->mesh))
+        begin_job(run, weight_bytes(run), "writing the model into", folder, &job);
+    enum tri_status st = save_model(run, folder, NULL, tri_mesh_is_first(&run->mesh) ? &job : NULL);
+    if (tri_mesh_is_first(&run->mesh))
+        end_job(run, &job);
+    TRI_TRY(st);
     tri_info("model: %s (loads with from_pretrained)", folder);
     return TRI_OK;
 }

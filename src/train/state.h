@@ -6,9 +6,12 @@
 #include "train/run.h"
 
 /* optimizer.safetensors, written by the first rank while the others give it their parts:
- * state_tensors.c. With `compare` the ranks find out whether they were given the same. */
+ * state_tensors.c. `job` is told of the bytes written. With `compare` the ranks find out whether
+ * they were given the same. */
 enum tri_status tri_state_save_tensors(struct tri_run *run, const char *folder,
-                                       struct tri_sums *sums);
+                                       struct tri_sums *sums, struct tri_job *job);
+/* Bytes of all tensors of optimizer.safetensors. */
+double tri_state_tensor_bytes(const struct tri_run *run);
 enum tri_status tri_state_give_tensors(struct tri_run *run);
 enum tri_status tri_state_load_tensors(struct tri_run *run, const char *folder, bool compare);
 

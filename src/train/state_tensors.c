@@ -17,9 +17,19 @@ struct kind {
     struct tri_flat flat;
 };
 
+static int num_kinds_of(const struct tri_run *run)
+{
+    return run->act == run->trainer->stat ? 2 : 3;
+}
+
+double tri_state_tensor_bytes(const struct tri_run *run)
+{
+    return (double)num_kinds_of(run) * (double)run->model->num_weights * sizeof(float);
+}
+
 static int kinds_of(struct tri_run *run, struct kind kinds[3])
 {
-    int count = run->act == run->trainer->stat ? 2 : 3;
+    int count = num_kinds_of(run);
     kinds[0] = (struct kind){"m.", tri_flat_moment(run->trainer, 0)};
     kinds[1] = (struct kind){"v.", tri_flat_moment(run->trainer, 1)};
     kinds[2] = (struct kind){"master.", tri_flat_weights(run->trainer)};
@@ -35,7 +45,8 @@ struct tensors {
     int num_kinds;
     float *room; /* (tri_hf_piece_room) */
     struct tri_st_writer *writer;
-    bool compare; /* what the ranks were given */
+    struct tri_job *job; /* that writing is a part of; or NULL */
+    bool compare;        /* what the ranks were given */
 };
 
 static enum tri_status open_tensors(struct tri_run *run, struct tensors *out)
@@ -55,7 +66,10 @@ static enum tri_status write_piece(void *ctx, const struct tri_hf_tensor *hf, in
     struct tensors *t = ctx;
     (void)hf;
     (void)row;
-    return tri_st_writer_append(t->writer, piece, (size_t)count * sizeof *piece);
+    size_t bytes = (size_t)count * sizeof *piece;
+    TRI_TRY(tri_st_writer_append(t->writer, piece, bytes));
+    tri_job_add(t->job, (double)bytes);
+    return TRI_OK;
 }
 
 static enum tri_status write_tensors(struct tensors *t, const char *path, struct tri_st_decl *decl,
@@ -87,11 +101,12 @@ abandon_writer:
 }
 
 enum tri_status tri_state_save_tensors(struct tri_run *run, const char *folder,
-                                       struct tri_sums *sums)
+                                       struct tri_sums *sums, struct tri_job *job)
 {
     enum tri_status st;
     struct tensors tensors;
     TRI_TRY(open_tensors(run, &tensors));
+    tensors.job = job;
     size_t most = 3 * (size_t)run->model->num_hf;
     char *path = tri_path_join(folder, "optimizer.safetensors");
     struct tri_st_decl *decl = malloc(most * sizeof *decl);
