@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -61,4 +62,14 @@ void tri_lock_drop(int lock)
 {
     if (lock >= 0)
         close(lock);
+}
+
+bool tri_lock_is_of(int lock, const char *folder)
+{
+    struct stat held, named;
+    char *path = tri_path_join(folder, ".lock");
+    bool same = path != NULL && fstat(lock, &held) == 0 && stat(path, &named) == 0 &&
+                held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+    free(path);
+    return same;
 }

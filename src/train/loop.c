@@ -37,10 +37,36 @@ static enum tri_status meet(const struct loop *l, const char *what)
     return world == NULL ? TRI_OK : tri_comm_agree(world, what, l->run->state.step);
 }
 
+static enum tri_status take_folder(struct loop *l)
+{
+    const char *folder = l->run->recipe->checkpoint.output_dir;
+    TRI_TRY(tri_make_folder(folder));
+    return tri_lock_take(folder, &l->lock);
+}
+
+/* Somebody may have removed or renamed the folder meanwhile: then it is made and taken again. */
+static enum tri_status keep_folder(struct loop *l)
+{
+    struct tri_run *run = l->run;
+    const char *folder = run->recipe->checkpoint.output_dir;
+    if (!l->first || tri_lock_is_of(l->lock, folder))
+        return TRI_OK;
+    tri_warn("%s was removed or renamed during the run: it is made again, without the metrics up "
+             "to step %" PRId64,
+             folder, run->state.step);
+    tri_metrics_close(l->metrics);
+    l->metrics = NULL;
+    tri_lock_drop(l->lock);
+    l->lock = -1;
+    TRI_TRY(take_folder(l));
+    return tri_metrics_open(&run->recipe->train, folder, run->state.step, &l->metrics);
+}
+
 static enum tri_status save(struct loop *l)
 {
     if (l->saved)
         return TRI_OK;
+    TRI_TRY(keep_folder(l));
     if (l->first)
         TRI_TRY(tri_metrics_sync(l->metrics));
     tri_heartbeat_stop_after(l->run->heartbeat, "this save", "", NAN);
@@ -167,7 +193,12 @@ static void say_nothing_left(const struct tri_run *run)
 {
     int64_t step = run->state.step;
     int64_t total = run->schedule.total_steps;
-    if (step >= total)
+    if (step > total)
+        tri_info("nothing left to do: %" PRId64 " steps are done, which is more than the %" PRId64
+                 " of train_iters or epochs; raise them, or choose another checkpoint.output_dir "
+                 "for a run of its own",
+                 step, total);
+    else if (step == total)
         tri_info("nothing left to do: %" PRId64 " of %" PRId64
                  " steps are done; raise epochs or train_iters",
                  step, total);
@@ -202,6 +233,7 @@ static enum tri_status finish(struct loop *l)
                  run->state.step);
         return TRI_OK;
     }
+    TRI_TRY(keep_folder(l));
     tri_heartbeat_stop_after(run->heartbeat, "the export of the model", "", NAN);
     TRI_TRY(tri_checkpoint_export(run));
     return meet(l, "the exported step");
@@ -214,8 +246,7 @@ static enum tri_status open_folder(struct loop *l)
     const char *folder = run->recipe->checkpoint.output_dir;
     bool resumed;
     if (l->first) {
-        TRI_TRY(tri_make_folder(folder));
-        TRI_TRY(tri_lock_take(folder, &l->lock));
+        TRI_TRY(take_folder(l));
         TRI_TRY(tri_checkpoint_clean(run));
     }
     TRI_TRY(meet(l, "the first step"));
