@@ -30,6 +30,9 @@ static enum tri_status build(int argc, char **argv)
     if (launch.rank > 0)
         tri_log_set_level(TRI_LOG_ERROR);
     recipe->data.cache = TRI_CACHE_BUILD;
+    recipe->data.max_length = 0; /* the tokens are whole: no sample is too long for them */
+    recipe->data.eval_max_length = 0;
+    recipe->data.pack_samples = false;
     const enum tri_status st = tri_run_open_data(recipe, &run);
     if (st == TRI_OK && launch.rank == 0) {
         if (run->eval != NULL)

@@ -16,6 +16,7 @@
 #include "backend/cuda/cuda.h"
 #include "base/text.h"
 #include "cli.h"
+#include "comm/mpi/mpi.h"
 #include "trireme/trireme.h"
 
 static void line(const char *name, const char *value)
@@ -142,6 +143,7 @@ int tri_cli_info(int argc, char **argv)
 #else
     line("OpenMP", "no: kernels run on one thread");
 #endif
+    line("MPI", tri_mpi_version() != NULL ? tri_mpi_version() : "no: ranks are threads or cards");
     print_cuda();
     line("libyaml", yaml_get_version_string());
     line("jansson", JANSSON_VERSION);

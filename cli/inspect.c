@@ -82,16 +82,17 @@ static enum tri_status print_packing(const struct tri_run *run)
     const struct tri_data_options *options = &run->recipe->data;
     const struct tri_index *index = tri_dataset_index(run->data);
     const struct tri_data_stats *stats = &index->stats;
+    const double documents =
+        (double)tri_dataset_epoch(run->data).documents / (double)stats->sequences;
     if (!options->pack_samples)
         printf("\npacking: off, each sample is a sequence: %" PRId64 " of them, the longest has "
                "%" PRId64 " token%s\n",
                stats->sequences, stats->longest_piece, tri_plural(stats->longest_piece));
     else
         printf("\npacking: %" PRId64 " sequence%s of at most %" PRId64
-               " tokens, %.2f%% full, %.1f documents in each\n",
+               " tokens, %.2f%% full, %.1f document%s in each\n",
                stats->sequences, tri_plural(stats->sequences), stats->max_length,
-               100 * stats->packing,
-               (double)tri_dataset_epoch(run->data).documents / (double)stats->sequences);
+               100 * stats->packing, documents, fabs(documents - 1) < 0.05 ? "" : "s");
     return options->num_weights > 0 ? TRI_OK : print_strategies(index);
 }
 
@@ -116,9 +117,10 @@ static void print_policies(const struct tri_run *run)
                                           : "");
     for (int i = TRI_OVERLENGTH_DROP; i <= TRI_OVERLENGTH_SPLIT; i++) {
         const struct tri_policy_loss *loss = &stats->loss[i];
-        printf("  %-8s loses %9" PRId64 " samples, %12" PRId64 " tokens, %12" PRId64
+        printf("  %-8s loses %9" PRId64 " sample%s, %12" PRId64 " token%s, %12" PRId64
                " of them trained\n",
-               names[i], loss->samples, loss->tokens, loss->trained);
+               names[i], loss->samples, tri_plural(loss->samples), loss->tokens,
+               tri_plural(loss->tokens), loss->trained);
     }
 }
 

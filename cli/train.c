@@ -2,6 +2,7 @@
 
 #include "cli.h"
 
+#include "base/log.h"
 #include "train/run.h"
 
 /* Every key with its effective value and where that came from, before anything runs. */
@@ -18,6 +19,8 @@ static enum tri_status train(struct tri_recipe *recipe, struct tri_comm *world)
     struct tri_run *run = NULL;
     enum tri_status st = TRI_OK;
     TRI_TRY(tri_run_open(recipe, TRI_RUN_TRAIN, world, &run));
+    if (world == NULL && recipe->train.zero_stage > TRI_ZERO_FIRST)
+        tri_info("zero_stage: no effect, there is one rank (`trireme help ranks`)");
     if (tri_mesh_is_first(&run->mesh))
         st = show_recipe(recipe);
     if (st == TRI_OK)

@@ -16,7 +16,8 @@ const struct tri_cli_verb tri_cli_verbs[] = {
     {"train", "RECIPE [--key value]...", "Train a model",
      RECIPE_KEYS "\n"
                  "The output folder gets metrics.jsonl, checkpoint-N folders, and at the end the "
-                 "model itself. `report_to: [csv, tensorboard]` adds metrics.csv and event files.\n"
+                 "model\n"
+                 "itself. `report_to: [csv, tensorboard]` adds metrics.csv and event files.\n"
                  "SIGTERM or Ctrl-C stops after the step at work and saves; the same command goes "
                  "on from there.\n",
      tri_cli_train},

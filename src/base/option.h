@@ -37,8 +37,10 @@ struct tri_option {
     size_t offset; /* of the member in the struct */
     size_t second; /* STRINGS, PAIR: of the other member */
     const char
-        *fallback;   /* default as text; a pair's two numbers by a comma; NULL: unset or zero */
-    double min, max; /* allowed range, both ends included; equal: any value */
+        *fallback; /* default as text; a pair's two numbers by a comma; NULL: unset or zero */
+    /* Allowed range, both ends included; equal: any value. STRINGS: texts are numbers in it, which
+     * the component checks. */
+    double min, max;
     /* Allowed words of a CHOICE (in the order of its enum), a STRING or each of STRINGS, separated
      * by commas.
      * A word may have synonyms: "adamw=adam=fusedadam" reads all three and stores "adamw".

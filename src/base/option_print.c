@@ -87,6 +87,11 @@ void tri_option_print_type(const struct tri_option *option, struct tri_text *out
     };
     bool words = option->choices != NULL;
     const bool list = option->type == TRI_OPTION_STRINGS;
+    if (list && option->min < option->max) { /* read by the component, which checks them */
+        tri_text_printf(out, "a list of numbers");
+        print_range(option, out);
+        return;
+    }
     tri_text_printf(out, "%s", words ? list ? "a list of " : "one of " : names[option->type]);
     print_range(option, out);
     bool first = true;

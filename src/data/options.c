@@ -18,6 +18,8 @@ static const struct tri_option options[] = {
      .type = TRI_OPTION_STRINGS,
      .offset = AT(weights),
      .second = AT(num_weights),
+     .min = 0,
+     .max = INFINITY,
      .doc = "How often an epoch sees the samples of each of the sources, in their order: 2 is "
             "twice, 0.5 is half of them, the other half in the next epoch. None: 1 for all.",
      .flags = TRI_OPTION_NUMBERS},

@@ -11,6 +11,11 @@ enum tri_status tri_comm_mpi_open(double timeout, struct tri_comm **world)
         "or start ranks on one machine with --ranks");
 }
 
+const char *tri_mpi_version(void)
+{
+    return NULL;
+}
+
 void tri_comm_mpi_finish(struct tri_comm *world, enum tri_status status)
 {
     (void)status;

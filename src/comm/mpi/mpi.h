@@ -7,4 +7,7 @@
 #include "comm/comm.h"
 #include "trireme/comm.h" /* tri_comm_mpi_open, tri_comm_mpi_finish */
 
+/* What the library of MPI calls itself, on one line; NULL without MPI. */
+const char *tri_mpi_version(void);
+
 #endif

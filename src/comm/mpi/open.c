@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -23,6 +24,18 @@ static const char advice_network[] =
 
 const char tri_mpi_advice_stuck[] =
     "a peer is gone or stuck; raise comm.timeout if it is only slow";
+
+const char *tri_mpi_version(void)
+{
+    static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int bytes = 0;
+    if (MPI_Get_library_version(text, &bytes) != MPI_SUCCESS)
+        text[0] = '\0';
+    text[strcspn(text, ",\n")] = '\0'; /* how it was built follows */
+    for (char *p = text; *p != '\0'; p++)
+        *p = *p == '\t' ? ' ' : *p;
+    return text;
+}
 
 static enum tri_status join(struct tri_mpi_job *job, double timeout, struct tri_comm **out)
 {

@@ -53,6 +53,9 @@ static void explains_itself(void **state)
     prints("--version", "trireme 0.");
     prints("version", "trireme 0.");
     prints("info", "CPU kernels");
+    prints("info", "\nMPI  ");
+    prints("help data.weights", "a list of numbers >= 0");
+    prints("help save_every_n_minutes", "checkpoint.save_every_n_minutes");
 }
 
 static void fails_in_one_line(void **state)

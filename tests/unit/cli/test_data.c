@@ -244,7 +244,7 @@ static void inspect_weighs_every_policy(void **state)
     assert_finished_well(&f);
     shows("1 of 2 samples is longer than data.max_length 192; data.overlength: error, so training "
           "will not start");
-    shows("drop     loses         1 samples,          499 tokens,          498 of them trained");
+    shows("drop     loses         1 sample,          499 tokens,          498 of them trained");
     shows("truncate loses         0 samples,          307 tokens,          307 of them trained");
     shows("split    loses         0 samples,            0 tokens,            2 of them trained");
     project_run("train", NULL, extra + 2, &f);

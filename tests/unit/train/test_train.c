@@ -128,6 +128,11 @@ static void a_finished_run_stays_finished(void **state)
     assert_finished_well(&f);
     assert_non_null(strstr(f.err, "nothing left to do: 12 of 12 steps are done; raise epochs"));
     assert_null(strstr(f.err, "stopped by"));
+    const char *const shorter[] = {"--train_iters", "7", "--zero_stage", "2", NULL};
+    project_run("train", NULL, shorter, &f);
+    assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "12 steps are done, which is more than the 7 of train_iters"));
+    assert_non_null(strstr(f.err, "zero_stage: no effect, there is one rank"));
 }
 
 static void a_run_at_its_exit_iteration_says_so(void **state)
