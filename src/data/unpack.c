@@ -118,11 +118,11 @@ static enum tri_status find_copy(const char *copy, const char *sum, bool *out)
 static enum tri_status lock(const char *copy, int *out)
 {
     char waiting[512];
-    char *path = tri_path_append(copy, ".lock");
-    if (!path)
-        return tri_fail(TRI_NOMEM, "no memory for a path");
+    char *path = tri_path_append(copy, ".lock"), *making = tri_path_append(copy, ".tmp");
     snprintf(waiting, sizeof waiting, "waiting for whoever unpacks %s", copy);
-    enum tri_status st = tri_data_lock(path, waiting, out);
+    enum tri_status st = path && making ? tri_data_lock(path, waiting, making, out)
+                                        : tri_fail(TRI_NOMEM, "no memory for a path");
+    free(making);
     free(path);
     return st;
 }

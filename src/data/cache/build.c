@@ -132,7 +132,8 @@ enum tri_status tri_cache_build(const char *home, const struct tri_cache_key *ke
         building = tri_path_append(folder, ".building");
         lock = tri_path_append(folder, ".lock");
         st = building && lock
-                 ? tri_data_lock(lock, "waiting for the process that is making this cache", &fd)
+                 ? tri_data_lock(lock, "waiting for the process that is making this cache",
+                                 building, &fd)
                  : tri_fail(TRI_NOMEM, "no memory for a path");
     }
     if (st == TRI_OK && !tri_cache_exists(home, key))

@@ -18,7 +18,7 @@ enum tri_status tri_data_files_unpack(struct tri_data_files *files, const char *
     return TRI_OK;
 }
 
-/* Is there much to be tokenized? */
+/* Is there much to be tokenized? Files are unpacked, so that it is not their packed sizes. */
 static bool is_large(const struct tri_data_files *files)
 {
     uint64_t bytes = 0;
@@ -60,9 +60,11 @@ static enum tri_status choose(const struct tri_data_options *options, bool share
                         "data.cache: require, and %s/%016" PRIx64 " is not there%s: run trireme "
                         "data build with this recipe",
                         home, key.key, others > 0 ? " (others are, see above)" : "");
-    if (choice == TRI_CACHE_AUTO && !(shared && is_large(files)))
+    if (choice == TRI_CACHE_AUTO && !shared)
         return TRI_OK;
     TRI_TRY(tri_data_files_unpack(files, options->cache_dir));
+    if (choice == TRI_CACHE_AUTO && !is_large(files))
+        return TRI_OK;
     TRI_TRY(tri_cache_build(home, &key, files, rules, TRI_CACHE_PART_BYTES));
     return use(home, &key, out);
 }

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include <zlib.h>
+
 #include "data/cache/cache.h"
 #include "data/cache/part.h"
 #include "data/files.h"
@@ -401,6 +403,42 @@ static void bad_samples_are_named_while_building(void **state)
     tri_dataset_close(cache);
 }
 
+/* A file of one sample, which becomes `mebibytes` of blanks. */
+static void put_packed_blanks(const char *name, int mebibytes)
+{
+    enum { MEBIBYTE = 1 << 20 };
+    static char blanks[MEBIBYTE];
+    memset(blanks, ' ', sizeof blanks);
+    gzFile file = gzopen(in_scratch(name), "wb1");
+    assert_non_null(file);
+    assert_int_equal(gzputs(file, "{\"text\": \"fine\"}\n"), 17);
+    for (int i = 0; i < mebibytes; i++)
+        assert_int_equal(gzwrite(file, blanks, MEBIBYTE), MEBIBYTE);
+    assert_int_equal(gzclose(file), Z_OK);
+}
+
+/* Several ranks make a cache of much data, by its size when it is unpacked. */
+static void ranks_make_a_cache_of_what_is_large_unpacked(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"small.jsonl.gz", "large.jsonl.gz"};
+    const struct tri_data_target target = {
+        .tokenizer = tokenizer, .vocab = FIXTURE_VOCAB, .seed = 42, .shared = true};
+    put_packed_blanks(names[0], 1);
+    put_packed_blanks(names[1], 65);
+    options.cache = TRI_CACHE_AUTO;
+    for (int i = 0; i < 2; i++) {
+        struct tri_dataset *dataset;
+        char source[4400];
+        snprintf(source, sizeof source, "%s", in_scratch(names[i]));
+        assert_int_equal(tri_dataset_open(&options, (char *[]){source}, 1, &target, &dataset),
+                         TRI_OK);
+        assert_int_equal(tri_dataset_stats(dataset)->samples, 1);
+        tri_dataset_close(dataset);
+        assert_true(tri_path_exists(home) == (i == 1));
+    }
+}
+
 #define CACHE_TEST(name) cmocka_unit_test_setup_teardown(name, open_all, fixture_close)
 
 int main(void)
@@ -413,6 +451,7 @@ int main(void)
         CACHE_TEST(a_part_that_shrinks_is_refused),
         CACHE_TEST(a_killed_build_goes_on),
         CACHE_TEST(two_builders_make_one_cache),
+        CACHE_TEST(ranks_make_a_cache_of_what_is_large_unpacked),
         CACHE_TEST(bad_samples_are_named_while_building),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

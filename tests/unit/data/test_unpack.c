@@ -1,6 +1,7 @@
 /* Compressed files: whole, in parts, broken; and the copies that are made of them. */
 #include "unit/scratch.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <zlib.h>
@@ -8,6 +9,7 @@
 
 #include "base/log.h"
 #include "data/json_list.h"
+#include "data/lock.h"
 #include "data/unpack.h"
 
 enum { MOST = 4 << 20 };
@@ -247,6 +249,52 @@ static void test_processes_share(void **state)
     free(data);
 }
 
+/* Who waits says for what, and after two seconds how far that is. */
+static void test_waiting_shows_progress(void **state)
+{
+    (void)state;
+    int fd = -1, pipes[2];
+    char lock[4400], making[4400], said[4096] = "", done;
+    snprintf(lock, sizeof lock, "%s/lock", scratch);
+    snprintf(making, sizeof making, "%s/made", scratch);
+    assert_int_equal(tri_make_folder(making), TRI_OK);
+    put_file(in_scratch("made/a"), (const unsigned char *)"abc", 3);
+    put_file(in_scratch("made/b"), (const unsigned char *)"de", 2);
+    assert_int_equal(pipe(pipes), 0);
+    assert_int_equal(tri_data_lock(lock, "never told", making, &fd), TRI_OK); /* nobody has it */
+    fflush(NULL);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int mine = -1;
+        tri_log_set_level(TRI_LOG_INFO);
+        close(fd);
+        _exit(dup2(pipes[1], STDERR_FILENO) < 0 ||
+              tri_data_lock(lock, "waiting for it", making, &mine) != TRI_OK);
+    }
+    close(pipes[1]);
+    size_t bytes = 0;
+    struct pollfd ready = {.fd = pipes[0], .events = POLLIN};
+    while (bytes + 1 < sizeof said && poll(&ready, 1, 20000) == 1 &&
+           read(pipes[0], &done, 1) == 1) {
+        said[bytes++] = done;
+        said[bytes] = '\0';
+        if (fd >= 0 && strstr(said, "so far, ") != NULL) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    close(pipes[0]);
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    static const char want[] = "waiting for it\nwaiting for it: 5 bytes written so far, 2.";
+    if (strncmp(said, want, sizeof want - 1) != 0)
+        fail_msg("%s", said);
+}
+
 static void check_list(const char *text, const char *want)
 {
     const size_t bytes = strlen(text);
@@ -321,6 +369,7 @@ int main(void)
         SCRATCH_TEST(test_damaged_copies),
         SCRATCH_TEST(test_failures_leave_nothing),
         SCRATCH_TEST(test_processes_share),
+        SCRATCH_TEST(test_waiting_shows_progress),
         SCRATCH_TEST(test_json_lists),
         SCRATCH_TEST(test_names),
     };
