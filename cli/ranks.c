@@ -46,19 +46,12 @@ static void be_quiet(const struct tri_launch_info *launch)
         tri_log_set_level(TRI_LOG_ERROR);
 }
 
-/* Say whose error it is, where it does not say so itself. */
-static void name_rank(int rank)
-{
-    if (strncmp(tri_error_text(), "rank ", 5) != 0)
-        tri_error_prefix("rank %d", rank);
-}
-
 /* A failed job ends in MPI_Abort, which this process does not survive: the error comes first. */
 static void end_mpi(struct tri_comm *world, enum tri_status st)
 {
     char text[1024];
     snprintf(text, sizeof text, "%s", tri_error_text());
-    name_rank(world->world_rank);
+    tri_error_name_rank(world->world_rank);
     int code = tri_cli_end(st);
     (void)tri_fail(st, "%s", text); /* what the others hear */
     tri_comm_mpi_finish(world, st);
@@ -120,7 +113,7 @@ static enum tri_status tell(struct tri_rendezvous *rv, const struct tri_launch_i
     *heard = first >= 0 && first != launch->rank;
     (void)tri_fail(st, "%s", text);
     if (st != TRI_PEER && launch->by != TRI_LAUNCH_MPI) /* end_mpi says it */
-        name_rank(launch->rank);
+        tri_error_name_rank(launch->rank);
     return st;
 }
 

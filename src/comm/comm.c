@@ -1,6 +1,7 @@
 #include "comm/comm.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 void tri_comm_close(struct tri_comm *comm)
 {
@@ -54,4 +55,10 @@ enum tri_status tri_comm_agree(struct tri_comm *comm, const char *what, int64_t 
                         " on rank %d; start all ranks with the same recipe and data",
                         what, least, greatest, value, comm->world_rank);
     return TRI_OK;
+}
+
+void tri_error_name_rank(int rank)
+{
+    if (strncmp(tri_error_text(), "rank ", 5) != 0)
+        tri_error_prefix("rank %d", rank);
 }

@@ -104,4 +104,7 @@ enum tri_status tri_comm_max_int(struct tri_comm *comm, int64_t *values, int64_t
  * difference every rank fails with a text that names `what` and both values. */
 enum tri_status tri_comm_agree(struct tri_comm *comm, const char *what, int64_t value);
 
+/* Put "rank R: " before the current error text, where that does not begin with a rank itself. */
+void tri_error_name_rank(int rank);
+
 #endif

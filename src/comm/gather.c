@@ -47,5 +47,7 @@ enum tri_status tri_comm_all_well(struct tri_comm *comm, enum tri_status mine)
     if (first == comm->size)
         return TRI_OK;
     TRI_TRY(tri_comm_hand_round(comm, (int)first, &news, sizeof news));
-    return tri_fail(news.status, "rank %d: %s", news.rank, news.text);
+    (void)tri_fail(news.status, "%s", news.text);
+    tri_error_name_rank(news.rank);
+    return news.status;
 }

@@ -20,8 +20,8 @@ static void *watch(void *argument)
     pthread_mutex_unlock(&guard->lock);
     if (!late)
         return NULL;
-    tri_error("rank %d: rank %d waited %.3g s in %s: %s", guard->rank, guard->rank, guard->timeout,
-              guard->what, guard->advice);
+    tri_error("rank %d waited %.3g s in %s: %s", guard->rank, guard->timeout, guard->what,
+              guard->advice);
     fflush(stderr);
     _exit(1); /* the thread that is in MPI cannot be called back; launchers end the other ranks */
 }

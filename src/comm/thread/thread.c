@@ -287,7 +287,9 @@ enum tri_status tri_comm_threads_run(int ranks, double timeout, tri_rank_functio
             tri_thread_group_leave(group); /* places that nobody took */
     }
     pthread_mutex_destroy(&job.lock);
-    if (st == TRI_OK && job.failed != 0)
-        st = tri_fail(job.status, "rank %d: %s", job.failed - 1, job.text);
+    if (st == TRI_OK && job.failed != 0) {
+        st = tri_fail(job.status, "%s", job.text);
+        tri_error_name_rank(job.failed - 1);
+    }
     return st;
 }
