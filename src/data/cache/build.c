@@ -116,7 +116,9 @@ static enum tri_status make(const char *folder, const char *building,
         .key = *key, .version = TRI_CACHE_VERSION, .parts = build.parts};
     TRI_TRY(tri_cache_card_save(building, &card, &build.place, files));
     TRI_TRY(tri_remove_folder(folder)); /* one without cache.json */
-    return tri_rename_folder(building, folder);
+    TRI_TRY(tri_rename_folder(building, folder));
+    tri_info("made the tokens of %" PRId64 " file%s", files->count, tri_plural(files->count));
+    return TRI_OK;
 }
 
 enum tri_status tri_cache_build(const char *home, const struct tri_cache_key *key,

@@ -47,6 +47,8 @@ static enum tri_status choose(const struct tri_data_options *options, bool share
     const int choice = options->cache;
     TRI_TRY(tri_cache_key(files, rules, &key));
     if (tri_cache_exists(home, &key)) {
+        if (choice == TRI_CACHE_BUILD)
+            tri_info("nothing to build: the tokens are there already");
         const enum tri_status st = use(home, &key, out);
         if (st == TRI_OK || choice != TRI_CACHE_AUTO)
             return st;

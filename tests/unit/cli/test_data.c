@@ -259,10 +259,16 @@ static void build_then_train_from_the_cache(void **state)
     assert_finished_well(&f);
     shows("data.sources: 60 samples, ");
     assert_non_null(strstr(f.err, "tokens come from the cache "));
+    assert_non_null(strstr(f.err, "made the tokens of 1 file\n"));
     assert_true(has("cache/tokens"));
     assert_false(has("out"));
-    data("build", NULL, cache); /* again: it is there */
+    const char *const again[] = {"--data.cache_dir", kept(1, "cache"), "--data.max_length", "64",
+                                 NULL}; /* which tokens do not depend on */
+    data("build", NULL, again);
     assert_finished_well(&f);
+    assert_non_null(strstr(f.err, "nothing to build: the tokens are there already\n"));
+    assert_null(strstr(f.err, "longer than"));
+    assert_null(strstr(f.err, "overlength"));
     assert_int_equal(count_entries(in_scratch("cache/tokens")), 2);
 
     /* Half of the run from the files, the rest from the cache: the same run. */
