@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "ckpt/hf.h"
 #include "train/machine.h"
 #include "train/trainer.h"
@@ -270,10 +271,11 @@ static enum tri_status open_trainer(struct check *c, const struct tri_check_way 
     TRI_TRY(tri_trainer_weights_loaded(c->trainer));
     if (c->to == NULL)
         return TRI_OK;
-    fprintf(c->to, "%s: %s, %lld parameters, %lld tokens in %lld documents; %s %s (%s kernels)",
+    fprintf(c->to, "%s: %s, %lld parameters, %lld tokens in %lld document%s; %s %s (%s kernels)",
             c->folder, c->golden.model->arch.family, (long long)c->golden.model->num_weights,
             (long long)c->golden.batch.num_tokens, (long long)c->golden.batch.num_docs,
-            c->backend->name, tri_dtype_name(config.act), c->backend->kernels);
+            tri_plural(c->golden.batch.num_docs), c->backend->name, tri_dtype_name(config.act),
+            c->backend->kernels);
     if (c->comm != NULL)
         fprintf(c->to, ", %d ranks, ZeRO %d", c->comm->size, way->zero_stage);
     fprintf(c->to, "\n  %-22s %10s %10s\n", "", "error", "bound");
