@@ -44,7 +44,13 @@ struct tri_hf_export {
     double max_shard_bytes;                /* a larger tensor gets a file of its own; 0: one file */
     struct tri_sums *sums;                 /* take hashes of all files that are written; or NULL */
     struct tri_job *job; /* told of the bytes of weights that are written; or NULL */
+    bool keep_weights;   /* tri_hf_weights_are_saved: only the other files are written */
 };
+
+/* Are the weight files that tri_hf_save would write into `folder` there, byte for byte? `known` has
+ * hashes of files that were made of these weights. What cannot be read is not there. */
+bool tri_hf_weights_are_saved(const struct tri_model *model, const char *folder,
+                              const struct tri_hf_export *how, struct tri_sums *known);
 
 /* Write a folder that Transformers loads unchanged: config.json, model.safetensors (or shards and
  * an index), generation_config.json, tokenizer files. `folder` exists; it may be the source.

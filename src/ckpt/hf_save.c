@@ -251,10 +251,57 @@ static enum tri_status remove_stale(const struct save *save)
     return st;
 }
 
+/* Has the mapped file the tensors of the shard, as a save with the same limit of bytes would have
+ * put them there? Each shard's bytes of data say where it begins and ends, and the dtype. */
+static bool has_data_of(const struct tri_map *map, const struct save *save,
+                        const struct shard *shard)
+{
+    uint64_t header = 0, data = 0;
+    if (map->bytes < sizeof header)
+        return false;
+    for (size_t i = 0; i < sizeof header; i++)
+        header |= (uint64_t)map->data[i] << (8 * i);
+    for (int i = shard->begin; i < shard->end; i++)
+        data += (uint64_t)tensor_elements(&save->model->hf[i]) * tri_dtype_bytes(save->how->dtype);
+    uint64_t rest = map->bytes - sizeof header;
+    return rest >= data && rest - data == header;
+}
+
+static enum tri_status find_shard(const struct save *save, const struct shard *shard,
+                                  struct tri_sums *known)
+{
+    struct tri_map map;
+    char *path = tri_path_join(save->folder, shard->name);
+    if (path == NULL)
+        return tri_fail(TRI_NOMEM, "no memory for a path");
+    enum tri_status st = tri_map_open(path, &map);
+    if (st == TRI_OK) {
+        st = has_data_of(&map, save, shard) ? tri_sums_check(known, path, &map, 0, map.bytes)
+                                            : tri_fail(TRI_FORMAT, "%s: other tensors", path);
+        tri_map_close(&map);
+    }
+    free(path);
+    return st;
+}
+
+bool tri_hf_weights_are_saved(const struct tri_model *model, const char *folder,
+                              const struct tri_hf_export *how, struct tri_sums *known)
+{
+    struct save save = {.model = model, .folder = folder, .how = how};
+    enum tri_status st = known != NULL ? plan_shards(&save) : TRI_INVALID;
+    for (int s = 0; st == TRI_OK && s < save.num_shards; s++)
+        st = find_shard(&save, &save.shards[s], known);
+    free(save.shards);
+    if (st != TRI_OK)
+        tri_error_clear();
+    return st == TRI_OK;
+}
+
 static enum tri_status write_all(struct save *save)
 {
     TRI_TRY(plan_shards(save));
-    TRI_TRY(write_weights(save));
+    if (!save->how->keep_weights)
+        TRI_TRY(write_weights(save));
     if (save->num_shards > 1)
         TRI_TRY(write_index(save));
     TRI_TRY(tri_export_companions(&save->files, save->model, save->folder, save->how));
@@ -262,7 +309,8 @@ static enum tri_status write_all(struct save *save)
     for (int s = 0; s < save->num_shards; s++) {
         struct tri_st_writer *writer = save->shards[s].writer;
         save->shards[s].writer = NULL; /* closed in every case */
-        TRI_TRY(tri_st_writer_commit(writer));
+        if (writer != NULL)
+            TRI_TRY(tri_st_writer_commit(writer));
     }
     TRI_TRY(tri_export_commit(&save->files));
     return remove_stale(save);

@@ -67,24 +67,25 @@ static double weight_bytes(const struct tri_run *run)
 }
 
 /* The weights of all ranks: the first one writes a folder, the others give it their parts. `sums`
- * and `job` may be NULL. */
+ * and `job` may be NULL. With `keep` the weight files are there. */
 static enum tri_status save_model(struct tri_run *run, const char *folder, struct tri_sums *sums,
-                                  struct tri_job *job)
+                                  struct tri_job *job, bool keep)
 {
     struct tri_hf_export how = export_of(run);
     how.sums = sums;
     how.job = job;
+    how.keep_weights = keep;
     struct tri_flat weights = tri_flat_weights(run->trainer);
     weights.reader = 0;
     if (!tri_mesh_is_first(&run->mesh))
-        return tri_flat_give(&weights);
+        return keep ? TRI_OK : tri_flat_give(&weights);
     return tri_hf_save(run->model, folder, &how, tri_flat_source, &weights);
 }
 
 static enum tri_status write_all(struct tri_run *run, const char *folder, struct tri_sums *sums,
                                  struct tri_job *job)
 {
-    TRI_TRY(save_model(run, folder, sums, job));
+    TRI_TRY(save_model(run, folder, sums, job, false));
     TRI_TRY(tri_state_save_tensors(run, folder, sums, job));
     TRI_TRY(tri_state_save(run, folder, sums));
     return tri_sums_save(sums, folder);
@@ -95,7 +96,7 @@ static enum tri_status fill(struct tri_run *run, const char *folder, const char 
     struct tri_sums *sums = NULL;
     struct tri_job job;
     if (!tri_mesh_is_first(&run->mesh)) {
-        TRI_TRY(save_model(run, folder, NULL, NULL));
+        TRI_TRY(save_model(run, folder, NULL, NULL, false));
         return tri_state_give_tensors(run);
     }
     TRI_TRY(tri_remove_folder(folder));
@@ -145,17 +146,42 @@ enum tri_status tri_checkpoint_save(struct tri_run *run)
     return remove_old(run);
 }
 
+/* A run that is started again at its end finds its model there: the files have the hashes of those
+ * in the checkpoint of this step. Only the first rank looks, so that all do the same. */
+static enum tri_status is_exported(struct tri_run *run, bool *out)
+{
+    const char *folder = run->recipe->checkpoint.output_dir;
+    char path[TRI_CHECKPOINT_PATH];
+    int64_t there = 0;
+    if (tri_mesh_is_first(&run->mesh)) {
+        struct tri_hf_export how = export_of(run);
+        struct tri_sums *sums = NULL;
+        TRI_TRY(tri_checkpoint_path(path, folder, NULL, run->state.step, ""));
+        if (tri_sums_load(path, &sums) != TRI_OK)
+            tri_error_clear();
+        there = tri_hf_weights_are_saved(run->model, folder, &how, sums);
+        tri_sums_close(sums);
+    }
+    if (run->mesh.world != NULL)
+        TRI_TRY(tri_comm_max_int(run->mesh.world, &there, 1));
+    *out = there != 0;
+    return TRI_OK;
+}
+
 enum tri_status tri_checkpoint_export(struct tri_run *run)
 {
     const char *folder = run->recipe->checkpoint.output_dir;
     struct tri_job job;
-    if (tri_mesh_is_first(&run->mesh))
+    bool first = tri_mesh_is_first(&run->mesh), there;
+    TRI_TRY(is_exported(run, &there));
+    if (first)
         begin_job(run, weight_bytes(run), "writing the model into", folder, &job);
-    enum tri_status st = save_model(run, folder, NULL, tri_mesh_is_first(&run->mesh) ? &job : NULL);
-    if (tri_mesh_is_first(&run->mesh))
+    enum tri_status st = save_model(run, folder, NULL, first ? &job : NULL, there);
+    if (first)
         end_job(run, &job);
     TRI_TRY(st);
-    tri_info("model: %s (loads with from_pretrained)", folder);
+    tri_info("model: %s (%sloads with from_pretrained)", folder,
+             there ? "was there already, " : "");
     return TRI_OK;
 }
 

@@ -25,7 +25,8 @@
  * save_total_limit. A checkpoint of this step that is already there is left as it is. */
 enum tri_status tri_checkpoint_save(struct tri_run *run);
 
-/* Export the weights into OUTPUT itself: what `from_pretrained(OUTPUT)` loads. */
+/* Export the weights into OUTPUT itself: what `from_pretrained(OUTPUT)` loads. Weight files that
+ * are there already with the hashes of those of OUTPUT/checkpoint-<step> are left. */
 enum tri_status tri_checkpoint_export(struct tri_run *run);
 
 /* Remove what an interrupted save left behind, and refuse an OUTPUT with a model that no checkpoint

@@ -1,4 +1,6 @@
 /* What a run does between its first line and its last: saves, evaluations, metrics. */
+#include <glob.h>
+
 #include "program.h"
 
 static struct finished f;
@@ -133,6 +135,65 @@ static void a_finished_run_stays_finished(void **state)
     assert_finished_well(&f);
     assert_non_null(strstr(f.err, "12 steps are done, which is more than the 7 of train_iters"));
     assert_non_null(strstr(f.err, "zero_stage: no effect, there is one rank"));
+}
+
+static ino_t inode_of(const char *path)
+{
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return info.st_ino;
+}
+
+static void change_the_end_of(const char *path)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -5, SEEK_END), 0);
+    int was = fgetc(file);
+    assert_int_equal(fseek(file, -5, SEEK_END), 0);
+    assert_int_equal(fputc(was ^ 4, file), was ^ 4);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The model at the end is written again only if it is not that of the last checkpoint. */
+static void a_finished_run_leaves_its_model(void **state)
+{
+    (void)state;
+    train_well(NULL);
+    char model[PROGRAM_PATH];
+    snprintf(model, sizeof model, "%s", in_scratch("out/model.safetensors"));
+    ino_t first = inode_of(model);
+    train_well(NULL);
+    assert_true(inode_of(model) == first);
+    change_the_end_of(model);
+    train_well(NULL);
+    assert_true(inode_of(model) != first);
+    assert_same_files(model, in_scratch("out/checkpoint-12/model.safetensors"));
+    const char *const smaller[] = {"--checkpoint.max_shard_gb", "1e-5", NULL};
+    train_well(smaller);
+    assert_true(has("out/model.safetensors.index.json") && !has("out/model.safetensors"));
+}
+
+/* The same of a model in several files, which other limits would divide elsewhere. */
+static void a_finished_run_leaves_its_shards(void **state)
+{
+    (void)state;
+    glob_t shards;
+    const char *const many[] = {"--checkpoint.max_shard_gb", "1e-5", NULL};
+    train_well(many);
+    assert_int_equal(glob(in_scratch("out/model-00002-of-*.safetensors"), 0, NULL, &shards), 0);
+    assert_int_equal(shards.gl_pathc, 1);
+    const char *shard = shards.gl_pathv[0];
+    ino_t first = inode_of(shard);
+    train_well(many);
+    assert_true(inode_of(shard) == first);
+    change_the_end_of(shard);
+    train_well(many);
+    assert_true(inode_of(shard) != first);
+    globfree(&shards);
+    const char *const one[] = {"--checkpoint.max_shard_gb", "1", NULL};
+    train_well(one);
+    assert_true(has("out/model.safetensors") && !has("out/model.safetensors.index.json"));
 }
 
 static void a_run_at_its_exit_iteration_says_so(void **state)
@@ -366,6 +427,8 @@ int main(void)
         PROJECT_TEST(saves_by_minutes),
         PROJECT_TEST(exit_iteration_then_resume_is_the_whole_run),
         PROJECT_TEST(a_finished_run_stays_finished),
+        PROJECT_TEST(a_finished_run_leaves_its_model),
+        PROJECT_TEST(a_finished_run_leaves_its_shards),
         PROJECT_TEST(a_run_at_its_exit_iteration_says_so),
         PROJECT_TEST(the_last_step_is_always_printed),
         PROJECT_TEST(another_length_is_told_once),
