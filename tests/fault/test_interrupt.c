@@ -168,19 +168,19 @@ static void stops_at_a_step(int number, const char *name)
 static void sigterm_stops_and_saves(void **state)
 {
     (void)state;
-    stops_at_a_step(SIGTERM, strsignal(SIGTERM));
+    stops_at_a_step(SIGTERM, "stopped by SIGTERM after");
 }
 
 static void sigint_stops_and_saves(void **state)
 {
     (void)state;
-    stops_at_a_step(SIGINT, strsignal(SIGINT));
+    stops_at_a_step(SIGINT, "stopped by SIGINT (Ctrl-C) after");
 }
 
 static void a_closed_terminal_stops_and_saves(void **state)
 {
     (void)state;
-    stops_at_a_step(SIGHUP, strsignal(SIGHUP));
+    stops_at_a_step(SIGHUP, "stopped by SIGHUP after");
 }
 
 /* `trireme train recipe.yml 2>&1 | tee log`: Ctrl-C ends the tee first. */
