@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     config.capacity = tri_machine_capacity(config.backend, &pass);
     bench_check(tri_memory_count(&config, tokens, 1, &plan));
     bench_check(tri_trainer_open(&config, &trainer));
-    bench_check(tri_trainer_init(trainer, 1));
+    bench_check(tri_trainer_init(trainer, 1, NULL));
     struct tri_batch batch = make_batch(tokens, model->arch.vocab);
     run(trainer, &batch, (int)calls, &plan, roof);
 
