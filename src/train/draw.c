@@ -1,6 +1,8 @@
 /* Random weights, drawn by all threads. */
-#include <omp.h>
 #include <stdlib.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include "base/minmax.h"
 #include "base/rng.h"
@@ -36,6 +38,16 @@ static void draw_elements(const struct tri_model *model, int p, uint64_t seed, i
             out[i] = constant;
 }
 
+static int threads_of(const struct tri_trainer *t)
+{
+#ifdef _OPENMP
+    return t->threads > 0 ? t->threads : omp_get_max_threads();
+#else
+    (void)t;
+    return 1;
+#endif
+}
+
 /* Those of the rows [row, row + rows) that this rank holds, to their places in `block`. */
 static void draw_rows(struct tri_trainer *t, const struct tri_flat *flat, int p, uint64_t seed,
                       int64_t row, int64_t rows, float *block)
@@ -43,8 +55,9 @@ static void draw_rows(struct tri_trainer *t, const struct tri_flat *flat, int p,
     const int64_t width = width_of(&t->model->params[p]);
     const int64_t at_once = tri_max(SLICE / width, 1);
     const int64_t slices = (rows + at_once - 1) / at_once;
-    const int threads = t->threads > 0 ? t->threads : omp_get_max_threads();
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (slices > 1)
+    const int threads = slices > 1 ? threads_of(t) : 1;
+    (void)threads; /* where there is no OpenMP */
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t s = 0; s < slices; s++) {
         const int64_t first = s * at_once, count = tri_min(rows - first, at_once);
         if (tri_zero_holds_rows(flat->zero, &flat->buffer, p, row + first, count))
