@@ -77,6 +77,13 @@ enum tri_status tri_call_compare(const struct tri_call *mine, const struct tri_c
                     mine->world_rank, here, other->world_rank, there);
 }
 
+enum tri_status tri_calls_compare(const struct tri_call *mine, const struct tri_call *all, int size)
+{
+    for (int r = 0; r < size; r++)
+        TRI_TRY(tri_call_compare(mine, &all[r]));
+    return TRI_OK;
+}
+
 enum tri_status tri_block_compare(int part, int from, const struct tri_block *sent, int to,
                                   const struct tri_block *expected)
 {
@@ -87,4 +94,17 @@ enum tri_status tri_block_compare(int part, int from, const struct tri_block *se
                     " rows of %zu bytes, member %d expects %" PRId64 " of %zu",
                     part, from, sent->rows, sent->row_bytes, to, expected->rows,
                     expected->row_bytes);
+}
+
+enum tri_status tri_blocks_compare(const struct tri_comm *comm, int parts,
+                                   const struct tri_block *all, const struct tri_block *recv)
+{
+    int size = comm->size, rank = comm->rank;
+    size_t count = (size_t)parts * (size_t)size; /* blocks of a rank */
+    for (int r = 0; r < size; r++)
+        for (int p = 0; p < parts; p++) {
+            const struct tri_block *sent = &all[(size_t)r * count + (size_t)(p * size + rank)];
+            TRI_TRY(tri_block_compare(p, r, sent, rank, &recv[p * size + r]));
+        }
+    return TRI_OK;
 }

@@ -27,8 +27,16 @@ struct tri_call tri_call_reduce(const struct tri_comm *comm, const char *what, i
 /* TRI_COMM with a text that has both calls and both ranks when they are not the same. */
 enum tri_status tri_call_compare(const struct tri_call *mine, const struct tri_call *other);
 
+/* The same of all `size` calls of a group. */
+enum tri_status tri_calls_compare(const struct tri_call *mine, const struct tri_call *all,
+                                  int size);
+
 /* Does rank `from` of a group send, as part `part` of an all-to-all, what rank `to` expects? */
 enum tri_status tri_block_compare(int part, int from, const struct tri_block *sent, int to,
                                   const struct tri_block *expected);
+
+/* The same of what every rank sends to this one: `all` is (size, parts * size). */
+enum tri_status tri_blocks_compare(const struct tri_comm *comm, int parts,
+                                   const struct tri_block *all, const struct tri_block *recv);
 
 #endif

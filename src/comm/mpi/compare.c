@@ -38,8 +38,8 @@ enum tri_status tri_mpi_compare(struct tri_mpi_comm *comm, struct tri_call mine)
     if (all == NULL)
         return tri_fail(TRI_NOMEM, "no memory to compare %d ranks", size);
     enum tri_status st = gather(comm, all, &mine, sizeof mine, mine.what);
-    for (int r = 0; r < size && st == TRI_OK; r++)
-        st = fail_job(comm, tri_call_compare(&mine, &all[r]));
+    if (st == TRI_OK)
+        st = fail_job(comm, tri_calls_compare(&mine, all, size));
     free(all);
     return st;
 }
@@ -47,7 +47,7 @@ enum tri_status tri_mpi_compare(struct tri_mpi_comm *comm, struct tri_call mine)
 enum tri_status tri_mpi_compare_blocks(struct tri_mpi_comm *comm, int parts,
                                        const struct tri_block *send, const struct tri_block *recv)
 {
-    int size = comm->base.size, rank = comm->base.rank;
+    int size = comm->base.size;
     size_t count = (size_t)parts * (size_t)size;
     if (!comm->job->compare || size == 1)
         return TRI_OK;
@@ -56,11 +56,8 @@ enum tri_status tri_mpi_compare_blocks(struct tri_mpi_comm *comm, int parts,
     if (all == NULL)
         return tri_fail(TRI_NOMEM, "no memory to compare an all-to-all of %d ranks", size);
     enum tri_status st = gather(comm, all, send, count * sizeof *send, "all-to-all");
-    for (int r = 0; r < size && st == TRI_OK; r++)
-        for (int p = 0; p < parts && st == TRI_OK; p++) {
-            const struct tri_block *sent = &all[(size_t)r * count + (size_t)(p * size + rank)];
-            st = fail_job(comm, tri_block_compare(p, r, sent, rank, &recv[p * size + r]));
-        }
+    if (st == TRI_OK)
+        st = fail_job(comm, tri_blocks_compare(&comm->base, parts, all, recv));
     free(all);
     return st;
 }

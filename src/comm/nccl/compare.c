@@ -3,6 +3,11 @@
 
 #include "comm/nccl/private.h"
 
+static enum tri_status fail_job(struct tri_nccl_comm *comm, enum tri_status st)
+{
+    return st == TRI_OK ? TRI_OK : tri_nccl_fail(comm->job, st);
+}
+
 enum tri_status tri_nccl_compare(struct tri_nccl_comm *comm, struct tri_call mine)
 {
     struct tri_call all[TRI_NCCL_MAX_RANKS];
@@ -10,18 +15,13 @@ enum tri_status tri_nccl_compare(struct tri_nccl_comm *comm, struct tri_call min
         return TRI_OK;
     TRI_TRY(tri_rendezvous_gather(comm->job->rv, &comm->group, "TRIREME_COMM_CHECK", all, &mine,
                                   sizeof mine, comm->base.timeout));
-    for (int r = 0; r < comm->base.size; r++) {
-        enum tri_status st = tri_call_compare(&mine, &all[r]);
-        if (st != TRI_OK)
-            return tri_nccl_fail(comm->job, st);
-    }
-    return TRI_OK;
+    return fail_job(comm, tri_calls_compare(&mine, all, comm->base.size));
 }
 
 enum tri_status tri_nccl_compare_blocks(struct tri_nccl_comm *comm, int parts,
                                         const struct tri_block *send, const struct tri_block *recv)
 {
-    int size = comm->base.size, rank = comm->base.rank;
+    int size = comm->base.size;
     size_t count = (size_t)parts * (size_t)size;
     if (!comm->job->compare || size == 1)
         return TRI_OK;
@@ -31,13 +31,8 @@ enum tri_status tri_nccl_compare_blocks(struct tri_nccl_comm *comm, int parts,
         return tri_fail(TRI_NOMEM, "no memory to compare an all-to-all of %d ranks", size);
     enum tri_status st = tri_rendezvous_gather(comm->job->rv, &comm->group, "TRIREME_COMM_CHECK",
                                                all, send, count * sizeof *send, comm->base.timeout);
-    for (int r = 0; r < size && st == TRI_OK; r++)
-        for (int p = 0; p < parts && st == TRI_OK; p++) {
-            const struct tri_block *sent = &all[(size_t)r * count + (size_t)(p * size + rank)];
-            st = tri_block_compare(p, r, sent, rank, &recv[p * size + r]);
-            if (st != TRI_OK)
-                st = tri_nccl_fail(comm->job, st);
-        }
+    if (st == TRI_OK)
+        st = fail_job(comm, tri_blocks_compare(&comm->base, parts, all, recv));
     free(all);
     return st;
 }
