@@ -93,6 +93,12 @@ struct tri_param {
     bool decay;     /* weight decay applies: two or more dimensions */
 };
 
+/* Elements of a row: a 1-D parameter has as many rows as elements. */
+static inline int64_t tri_param_width(const struct tri_param *param)
+{
+    return param->num_dims == 2 ? param->dim[1] : 1;
+}
+
 /* Where the rows of a Hugging Face tensor lie in ours: for each b in [0, blocks),
  * its rows [src_row + b*src_step, + rows) are our rows [dst_row + b*dst_step, + rows) of `param`.
  * A 1-D tensor counts its elements as rows. */

@@ -1,11 +1,9 @@
 /* Random weights, drawn by all threads. */
 #include <stdlib.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "base/minmax.h"
 #include "base/rng.h"
+#include "base/threads.h"
 #include "train/trainer.h"
 
 /* Elements that are drawn between two copies into the weights, as many as a piece of a file that is
@@ -16,11 +14,6 @@ static bool is_norm_weight(enum tri_role role)
 {
     return role == TRI_NORM1_W || role == TRI_NORM2_W || role == TRI_FINAL_NORM_W ||
            role == TRI_Q_NORM || role == TRI_K_NORM;
-}
-
-static int64_t width_of(const struct tri_param *param)
-{
-    return param->num_dims == 2 ? param->dim[1] : 1;
 }
 
 /* Elements [from, from + count) of a parameter. */
@@ -38,24 +31,14 @@ static void draw_elements(const struct tri_model *model, int p, uint64_t seed, i
             out[i] = constant;
 }
 
-static int threads_of(const struct tri_trainer *t)
-{
-#ifdef _OPENMP
-    return t->threads > 0 ? t->threads : omp_get_max_threads();
-#else
-    (void)t;
-    return 1;
-#endif
-}
-
 /* Those of the rows [row, row + rows) that this rank holds, to their places in `block`. */
 static void draw_rows(struct tri_trainer *t, const struct tri_flat *flat, int p, uint64_t seed,
                       int64_t row, int64_t rows, float *block)
 {
-    const int64_t width = width_of(&t->model->params[p]);
+    const int64_t width = tri_param_width(&t->model->params[p]);
     const int64_t at_once = tri_max(SLICE / width, 1);
     const int64_t slices = (rows + at_once - 1) / at_once;
-    const int threads = slices > 1 ? threads_of(t) : 1;
+    const int threads = slices > 1 ? tri_threads_wanted(t->threads) : 1;
     (void)threads; /* where there is no OpenMP */
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t s = 0; s < slices; s++) {
@@ -70,7 +53,7 @@ static enum tri_status draw_param(struct tri_trainer *t, struct tri_flat *flat, 
                                   uint64_t seed, float *block, struct tri_job *job)
 {
     const struct tri_param *param = &t->model->params[p];
-    const int64_t width = width_of(param), at_once = BLOCK / width;
+    const int64_t width = tri_param_width(param), at_once = BLOCK / width;
     if (at_once == 0)
         return tri_fail(TRI_UNSUPPORTED, "a parameter with rows of %lld elements",
                         (long long)width);

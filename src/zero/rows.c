@@ -7,7 +7,7 @@
 static struct tri_range span_of(const struct tri_zero *z, int param, int64_t row, int64_t rows)
 {
     const struct tri_param *p = &z->model->params[param];
-    int64_t width = p->num_dims == 2 ? p->dim[1] : 1;
+    int64_t width = tri_param_width(p);
     int64_t first = p->offset - z->model->unit_begin[tri_model_unit(z->model, param)];
     return (struct tri_range){first + row * width, rows * width};
 }

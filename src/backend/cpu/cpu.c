@@ -9,6 +9,7 @@
 #include "backend/cpu/blas_room.h"
 #include "backend/cpu/stream.h"
 #include "base/log.h"
+#include "base/threads.h"
 
 static bool can_run(enum tri_cpu_kernels kernels)
 {
@@ -101,16 +102,6 @@ static void warn_of_old_blas(enum tri_cpu_kernels kernels)
                  core, kernels == TRI_CPU_AVX512 ? "SkylakeX" : "Haswell");
 }
 
-static int choose_threads(int wanted)
-{
-#ifdef _OPENMP
-    return wanted > 0 ? wanted : omp_get_max_threads();
-#else
-    (void)wanted;
-    return 1;
-#endif
-}
-
 /* The one place where fast kernels take over. What is not named here stays the reference. */
 static void use_fast_ops(struct tri_ops *ops)
 {
@@ -133,7 +124,7 @@ enum tri_status tri_cpu_open(const struct tri_cpu_config *config, struct tri_bac
     if (config->threads < 0)
         return tri_fail(TRI_INVALID, "threads = %d: give 0 (all cores) or more", config->threads);
 
-    int threads = choose_threads(config->threads);
+    int threads = tri_threads_wanted(config->threads);
     if (threads > TRI_CPU_MOST_THREADS)
         return tri_fail(TRI_INVALID, "%d threads are more than %d: lower %s", threads,
                         TRI_CPU_MOST_THREADS, config->threads > 0 ? "threads" : "OMP_NUM_THREADS");

@@ -91,7 +91,7 @@ static enum tri_status keep_rows(void *ctx, int param, int64_t row, int64_t rows
         return TRI_OK;
     int to = from->layer >= 0 ? s->model->layer_param[from->layer][from->role]
                               : s->model->outer_param[from->role];
-    int64_t width = from->num_dims == 2 ? from->dim[1] : 1;
+    int64_t width = tri_param_width(from);
     memcpy(s->weights + s->model->params[to].offset + row * width, data,
            (size_t)(rows * width) * sizeof *data);
     return TRI_OK;
