@@ -20,14 +20,13 @@
 static enum tri_status agree_on_sums(struct tri_comm *world, const struct tri_sums *sums)
 {
     struct tri_text facts = {0};
-    char text[24] = "absent";
+    static const char key[] = "trireme_checksums.json";
     if (sums != NULL)
-        snprintf(text, sizeof text, "%016" PRIx64, tri_sums_hash(sums));
-    tri_facts_add(&facts, "trireme_checksums.json", text);
+        tri_facts_add_hash(&facts, key, tri_sums_hash(sums));
+    else
+        tri_facts_add(&facts, key, "absent");
     enum tri_status st =
-        facts.failed
-            ? tri_fail(TRI_NOMEM, "no memory to compare ranks")
-            : tri_facts_agree(world, "the hash of ", "give all ranks the same checkpoint", &facts);
+        tri_facts_agree(world, "the hash of ", "give all ranks the same checkpoint", &facts);
     tri_text_free(&facts);
     return st;
 }
@@ -40,16 +39,6 @@ static enum tri_status load_tensors(struct tri_run *run, const char *path, bool 
     else
         TRI_TRY(tri_hf_load(run->model, path, tri_flat_sink, &weights));
     return tri_state_load_tensors(run, path, compare);
-}
-
-/* Does the run read this file of a checkpoint? Who reads it compares it. */
-static bool is_read(const char *name)
-{
-    static const char *const names[] = {"recipe.yml", "trainer_state.json", "config.json"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return strstr(name, ".safetensors") != NULL;
 }
 
 /* Does the state say that there were hashes? What cannot be read is for tri_state_load to tell. */
@@ -84,7 +73,7 @@ static enum tri_status load(struct tri_run *run, const char *path, int64_t step)
                       "not say: rename it to checkpoint-%" PRId64 ", or move it away",
                       path, run->state.step, run->state.step);
     if (st == TRI_OK && tri_mesh_is_first(&run->mesh))
-        st = tri_warn_of_changes(sums, path, is_read, "training does not read it and goes on");
+        st = tri_warn_of_changes(sums, path);
     tri_sums_close(sums);
     TRI_TRY(st);
     TRI_TRY(load_tensors(run, path, !summed));

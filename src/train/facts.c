@@ -18,6 +18,13 @@ void tri_facts_add(struct tri_text *facts, const char *key, const char *value)
     tri_text_add(facts, value, strlen(value) + 1);
 }
 
+void tri_facts_add_hash(struct tri_text *facts, const char *key, uint64_t hash)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%016" PRIx64, hash);
+    tri_facts_add(facts, key, text);
+}
+
 /* The string at *at, and *at behind it; NULL at the end. */
 static const char *next_string(const struct tri_text *text, size_t *at)
 {
@@ -80,6 +87,8 @@ static enum tri_status tell(struct tri_comm *world, int other, const char *what,
 enum tri_status tri_facts_agree(struct tri_comm *world, const char *what, const char *advice,
                                 const struct tri_text *facts)
 {
+    if (facts->failed)
+        return tri_fail(TRI_NOMEM, "no memory to compare ranks");
     if (world == NULL || world->size == 1)
         return TRI_OK;
     int64_t *all = calloc((size_t)world->size, sizeof *all);
@@ -122,7 +131,7 @@ static enum tri_status hash_rows(void *ctx, int param, int64_t row, int64_t rows
 {
     struct hashed *h = ctx;
     const struct tri_param *p = &h->model->params[param];
-    int64_t width = p->num_dims == 2 ? p->dim[1] : 1;
+    int64_t width = tri_param_width(p);
     for (int tries = 0; tries < h->model->num_hf && !holds(&h->model->hf[h->last], param, row);
          tries++)
         h->last = (h->last + 1) % h->model->num_hf;
@@ -189,13 +198,8 @@ enum tri_status tri_facts_load(struct tri_comm *world, const struct tri_model *m
     if (h.hash == NULL)
         return tri_fail(TRI_NOMEM, "no memory to compare weights");
     enum tri_status st = tri_hf_load(model, folder, hash_rows, &h);
-    for (int i = 0; i < model->num_hf && st == TRI_OK; i++) {
-        char text[24];
-        snprintf(text, sizeof text, "%016" PRIx64, h.hash[i]);
-        tri_facts_add(&facts, model->hf[i].name, text);
-    }
-    if (st == TRI_OK && facts.failed)
-        st = tri_fail(TRI_NOMEM, "no memory to compare weights");
+    for (int i = 0; i < model->num_hf && st == TRI_OK; i++)
+        tri_facts_add_hash(&facts, model->hf[i].name, h.hash[i]);
     if (st == TRI_OK)
         st = tri_facts_agree(world, "the hash of the weights of ",
                              "give all ranks the same weight files", &facts);

@@ -8,6 +8,7 @@
 #include "comm/comm.h"
 
 void tri_facts_add(struct tri_text *facts, const char *key, const char *value);
+void tri_facts_add_hash(struct tri_text *facts, const char *key, uint64_t hash);
 
 /* The first fact in which two texts differ; false if there is none. The strings point into them; a
  * text that ends early or has another key in this place gives "absent". */
